@@ -1,0 +1,17 @@
+//! The model of Postbox and everything in it that decides something.
+//!
+//! Nothing in this crate performs I/O, reads a clock or draws a random number: time and seeds come in as
+//! arguments, so every decision can be replayed. The seams to the outside are two traits, [`store::Store`]
+//! (the database) and [`sink::Sink`] (a destination).
+
+pub mod delivery;
+pub mod destination;
+pub mod engine;
+pub mod event;
+pub mod lease;
+pub mod operations;
+pub mod outcome;
+pub mod retry;
+pub mod route;
+pub mod sink;
+pub mod store;

@@ -1,0 +1,145 @@
+//! The failure policy: what to do after an attempt that was not confirmed.
+
+use std::time::Duration;
+
+use crate::outcome::{Failure, FailureClass};
+
+/// Bounds on a wait that a destination may ask for (`Retry-After`).
+pub const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
+/// See [`RETRY_AFTER_MIN`].
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Attempts for an event that the destination understood and refused.
+pub const REJECTED_ATTEMPTS: u32 = 3;
+
+/// What happens to the lane when the attempts of its head have run out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnExhausted {
+    /// The head becomes a dead letter and the lane goes on.
+    #[default]
+    DeadLetter,
+    /// The lane waits for an operator.
+    HoldLane,
+}
+
+/// When and how often a delivery is tried again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetryPolicy {
+    /// Attempts in all, at least 1.
+    pub attempts: u32,
+    /// Wait after the first, second, … failed attempt; the last one repeats. Not empty.
+    pub delays: Vec<Duration>,
+    /// Share of each delay by which it is moved at random, both ways: 0.0 to 1.0.
+    pub jitter: f64,
+    /// What happens when the attempts have run out.
+    pub on_exhausted: OnExhausted,
+}
+
+impl Default for RetryPolicy {
+    /// 8 attempts after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 6 h, each ±20 %.
+    fn default() -> Self {
+        Self {
+            attempts: 8,
+            delays: [5, 30, 120, 600, 1_800, 7_200, 21_600].map(Duration::from_secs).to_vec(),
+            jitter: 0.2,
+            on_exhausted: OnExhausted::DeadLetter,
+        }
+    }
+}
+
+/// What the policy decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Try again after this long.
+    RetryIn(Duration),
+    /// Give up; the lane goes on.
+    DeadLetter,
+    /// Keep it and hold its lane for an operator.
+    Hold,
+}
+
+impl RetryPolicy {
+    /// Decides after the failure of attempt number `attempts` (1-based, this one included).
+    ///
+    /// `dice` is a uniform number in 0.0..1.0 that places the delay inside its jitter.
+    #[must_use]
+    pub fn decide(&self, failure: &Failure, attempts: u32, dice: f64) -> Decision {
+        let limit = match failure.class {
+            FailureClass::Permanent => return Decision::DeadLetter,
+            FailureClass::Gone => return Decision::Hold,
+            FailureClass::Rejected => self.attempts.min(REJECTED_ATTEMPTS),
+            FailureClass::Transient | FailureClass::Unknown | FailureClass::Misconfigured => self.attempts,
+        };
+        if attempts >= limit {
+            return match self.on_exhausted {
+                OnExhausted::DeadLetter => Decision::DeadLetter,
+                OnExhausted::HoldLane => Decision::Hold,
+            };
+        }
+        let scheduled = self.delay_after(attempts, dice);
+        Decision::RetryIn(match failure.retry_after {
+            Some(asked) => scheduled.max(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)),
+            None => scheduled,
+        })
+    }
+
+    /// The wait after failed attempt number `attempts` (1-based), placed inside its jitter by `dice` (0.0..1.0).
+    #[must_use]
+    pub fn delay_after(&self, attempts: u32, dice: f64) -> Duration {
+        let step = (attempts.max(1) as usize - 1).min(self.delays.len().saturating_sub(1));
+        let base = self.delays.get(step).copied().unwrap_or_default();
+        base.mul_f64((1.0 + self.jitter * (2.0 * dice - 1.0)).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(class: FailureClass) -> Failure {
+        Failure::new(class, "answered 500")
+    }
+
+    #[test]
+    fn the_default_schedule_gives_eight_attempts_over_its_seven_delays() {
+        let policy = RetryPolicy::default();
+        let secs: Vec<u64> = (1..8)
+            .map(|n| match policy.decide(&failure(FailureClass::Transient), n, 0.5) {
+                Decision::RetryIn(delay) => delay.as_secs(),
+                other => panic!("attempt {n} gave {other:?}"),
+            })
+            .collect();
+        assert_eq!(secs, [5, 30, 120, 600, 1_800, 7_200, 21_600]);
+        assert_eq!(policy.decide(&failure(FailureClass::Transient), 8, 0.5), Decision::DeadLetter);
+    }
+
+    #[test]
+    fn jitter_moves_a_delay_by_at_most_its_share() {
+        let policy = RetryPolicy::default();
+        assert_eq!(policy.delay_after(1, 0.0), Duration::from_secs(4));
+        assert_eq!(policy.delay_after(1, 1.0), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn retry_after_lengthens_the_wait_but_never_shortens_it_and_is_clamped() {
+        let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
+        let ask = |secs| Failure {
+            retry_after: Some(Duration::from_secs(secs)),
+            ..failure(FailureClass::Transient)
+        };
+        assert_eq!(policy.decide(&ask(90), 1, 0.5), Decision::RetryIn(Duration::from_secs(90)));
+        assert_eq!(policy.decide(&ask(1), 1, 0.5), Decision::RetryIn(Duration::from_secs(5)));
+        assert_eq!(policy.decide(&ask(1_000_000), 1, 0.5), Decision::RetryIn(RETRY_AFTER_MAX));
+    }
+
+    #[test]
+    fn each_class_ends_as_the_design_says() {
+        let hold = RetryPolicy { on_exhausted: OnExhausted::HoldLane, ..RetryPolicy::default() };
+        let policy = RetryPolicy::default();
+        assert_eq!(policy.decide(&failure(FailureClass::Permanent), 1, 0.5), Decision::DeadLetter);
+        assert_eq!(policy.decide(&failure(FailureClass::Gone), 1, 0.5), Decision::Hold);
+        assert_eq!(policy.decide(&failure(FailureClass::Rejected), 3, 0.5), Decision::DeadLetter);
+        assert_eq!(hold.decide(&failure(FailureClass::Unknown), 8, 0.5), Decision::Hold);
+        assert!(matches!(policy.decide(&failure(FailureClass::Misconfigured), 7, 0.5), Decision::RetryIn(_)));
+    }
+}
