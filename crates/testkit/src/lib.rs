@@ -1,1 +1,3 @@
-//! To be written.
+//! What Postbox's own tests stand on: private servers, conformance suites and faults. Unpublished.
+
+pub mod postgres;
