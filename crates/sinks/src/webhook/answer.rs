@@ -1,0 +1,216 @@
+//! What an answer means.
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
+use postbox_core::retry::{RETRY_AFTER_MAX, RETRY_AFTER_MIN};
+use tokio::time::{Instant, timeout_at};
+
+/// Bytes read of a body; the connection of a longer one is dropped.
+const MAX_BODY_BYTES: usize = 16 * 1024;
+
+/// Bytes of a body that are kept for the operator.
+const KEPT_BODY_BYTES: usize = 2 * 1024;
+
+/// Longest wait for the rest of a body once its head is there: the head has already decided everything.
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest reason, in bytes.
+const MAX_REASON_BYTES: usize = 500;
+
+/// What could be read of a body.
+pub(super) struct Body {
+    /// The first bytes.
+    pub(super) beginning: Vec<u8>,
+    /// Whether it was read to its end, so that the connection can be used again.
+    pub(super) complete: bool,
+}
+
+/// Reads a body as far as the bounds in bytes and time allow.
+pub(super) async fn read_body(mut body: Incoming, deadline: Instant) -> Body {
+    let deadline = deadline.min(Instant::now() + BODY_TIMEOUT);
+    let mut beginning = Vec::new();
+    let mut read = 0;
+    loop {
+        let frame = match timeout_at(deadline, body.frame()).await {
+            Ok(None) => return Body { beginning, complete: true },
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) | Err(_) => return Body { beginning, complete: false },
+        };
+        let Some(data) = frame.data_ref() else { continue };
+        let kept = data.len().min(KEPT_BODY_BYTES - beginning.len());
+        beginning.extend_from_slice(&data[..kept]);
+        read += data.len();
+        if read > MAX_BODY_BYTES {
+            return Body { beginning, complete: false };
+        }
+    }
+}
+
+/// The outcome that status, headers and body stand for.
+pub(super) fn outcome(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Outcome {
+    if status.is_success() {
+        return Outcome::Delivered(Confirmation { status: Some(status.as_u16()), external_id: None });
+    }
+    Outcome::Failed(Failure {
+        class: class(status),
+        status: Some(status.as_u16()),
+        reason: one_line(&reason(status, headers)),
+        answer: kept_text(body),
+        retry_after: headers.get(RETRY_AFTER).and_then(|value| retry_after(value, now)),
+    })
+}
+
+fn class(status: StatusCode) -> FailureClass {
+    match status.as_u16() {
+        300..=399 => FailureClass::Permanent,
+        401 | 403 | 404 => FailureClass::Misconfigured,
+        408 | 425 | 429 | 500..=599 => FailureClass::Transient,
+        410 => FailureClass::Gone,
+        400..=499 => FailureClass::Rejected,
+        // No final answer that HTTP knows; what the receiver did with the request is anyone's guess.
+        _ => FailureClass::Unknown,
+    }
+}
+
+fn reason(status: StatusCode, headers: &HeaderMap) -> String {
+    let answered = match status.canonical_reason() {
+        Some(words) => format!("answered {} {words}", status.as_u16()),
+        None => format!("answered {}", status.as_u16()),
+    };
+    match status.as_u16() {
+        300..=399 => {
+            let target = headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(without_query);
+            let target = target.map_or_else(String::new, |target| format!(" (to {target})"));
+            format!("{answered}{target}: redirects are never followed, correct the destination's URL")
+        }
+        401 | 403 | 404 => format!("{answered}: check the destination's URL, secret and headers"),
+        410 => format!("{answered}: the receiver wants no more events"),
+        400..=599 => answered,
+        _ => format!("{answered}, which is no final answer to a POST"),
+    }
+}
+
+/// A redirect's target may carry a token in its query.
+fn without_query(location: &str) -> &str {
+    let end = location.find(['?', '#']).unwrap_or(location.len());
+    &location[..location.floor_char_boundary(end.min(200))]
+}
+
+/// RFC 9110, 10.2.3: seconds or an HTTP date; clamped, and ignored when it is neither.
+fn retry_after(value: &HeaderValue, now: SystemTime) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More digits than fit are still a long time.
+        text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
+    } else {
+        httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()
+    };
+    Some(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX))
+}
+
+/// A failure without an answer.
+pub(super) fn no_answer(class: FailureClass, reason: &str) -> Outcome {
+    Outcome::Failed(Failure::new(class, one_line(reason)))
+}
+
+/// Text fit for a reason: one line, bounded, without control characters.
+fn one_line(text: &str) -> String {
+    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    line.truncate(line.floor_char_boundary(MAX_REASON_BYTES));
+    line
+}
+
+fn kept_text(body: &[u8]) -> Option<String> {
+    let mut text = String::from_utf8_lossy(body).replace('\0', "");
+    // A replacement character is longer than the byte it stands for.
+    text.truncate(text.floor_char_boundary(KEPT_BODY_BYTES));
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> Failure {
+        let headers = headers
+            .iter()
+            .map(|&(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+            .collect();
+        let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
+        match outcome(StatusCode::from_u16(status).unwrap(), &headers, body, now) {
+            Outcome::Failed(failure) => failure,
+            other => panic!("{status} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_status_has_the_class_the_failure_policy_names() {
+        for (statuses, class) in [
+            (&[408, 425, 429, 500, 502, 503, 504, 599][..], FailureClass::Transient),
+            (&[400, 402, 405, 409, 413, 415, 422, 451, 499], FailureClass::Rejected),
+            (&[401, 403, 404], FailureClass::Misconfigured),
+            (&[410], FailureClass::Gone),
+            (&[300, 301, 302, 303, 304, 307, 308, 399], FailureClass::Permanent),
+            (&[101, 600, 999], FailureClass::Unknown),
+        ] {
+            for &status in statuses {
+                assert_eq!(failure(status, &[], b"").class, class, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_2xx_is_a_confirmation() {
+        for status in [200, 201, 202, 204, 299] {
+            let outcome =
+                outcome(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), b"", SystemTime::now());
+            assert_eq!(outcome, Outcome::Delivered(Confirmation { status: Some(status), external_id: None }));
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_or_as_a_date_and_clamped() {
+        for (value, seconds) in [
+            ("120", Some(120)),
+            ("0", Some(1)),
+            ("999999", Some(86_400)),
+            ("99999999999999999999999999", Some(86_400)),
+            ("Sun, 06 Nov 1994 08:50:37 GMT", Some(60)),
+            ("Sunday, 06-Nov-94 08:50:37 GMT", Some(60)),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(1)),
+            ("soon", None),
+            ("-5", None),
+            ("1.5", None),
+            ("", None),
+        ] {
+            let read = failure(503, &[("retry-after", value)], b"").retry_after;
+            assert_eq!(read, seconds.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_names_its_target_without_what_may_be_secret() {
+        let reason = failure(307, &[("location", "https://new.example/hooks?token=abc")], b"").reason;
+        assert!(reason.contains("https://new.example/hooks)"), "{reason}");
+        assert!(!reason.contains("abc"), "{reason}");
+    }
+
+    #[test]
+    fn the_kept_answer_is_bounded_valid_text_without_nul() {
+        assert_eq!(failure(500, &[], b"a\0b\xff").answer.as_deref(), Some("ab\u{fffd}"));
+        assert_eq!(failure(500, &[], b"").answer, None);
+        let long = failure(500, &[], &[0xff; KEPT_BODY_BYTES]).answer.unwrap();
+        assert!(long.len() <= KEPT_BODY_BYTES);
+    }
+
+    #[test]
+    fn reasons_are_one_bounded_line() {
+        let line = one_line(&format!("a\nb\0{}", "ü".repeat(400)));
+        assert!(line.starts_with("a b ü") && line.len() <= MAX_REASON_BYTES);
+    }
+}

@@ -1,0 +1,229 @@
+//! The headers of a request: those that never change are prepared once.
+
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use postbox_core::sink::Attempt;
+use secrecy::ExposeSecret;
+
+use super::config::{ConfigError, WebhookConfig};
+use super::endpoint::Endpoint;
+use super::signature::Signer;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
+const EVENT_SEQUENCE: HeaderName = HeaderName::from_static("x-event-sequence");
+const ATTEMPT: HeaderName = HeaderName::from_static("postbox-attempt");
+const REPLAY: HeaderName = HeaderName::from_static("postbox-replay");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Headers that only Postbox sets, because their meaning is part of what it promises or of HTTP's framing.
+const RESERVED: [&str; 18] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "postbox-attempt",
+    "postbox-replay",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+    "x-event-sequence",
+    "x-idempotency-key",
+];
+
+/// What every request to one destination begins with.
+#[derive(Debug)]
+pub(super) struct Head {
+    // Configured values are marked sensitive, so that Debug does not show them.
+    fixed: HeaderMap,
+    signer: Option<Signer>,
+}
+
+impl Head {
+    pub(super) fn new(config: &WebhookConfig, endpoint: &Endpoint) -> Result<Self, ConfigError> {
+        let mut fixed = HeaderMap::new();
+        fixed.insert(HOST, endpoint.authority.clone());
+        fixed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fixed.insert(USER_AGENT, HeaderValue::from_static(concat!("postbox/", env!("CARGO_PKG_VERSION"))));
+        for (name, value) in &config.headers {
+            let wrong = |problem: &str| ConfigError::new("headers", format!("`{name}` {problem}"));
+            let parsed = HeaderName::try_from(name.as_str()).map_err(|_| wrong("is no valid header name"))?;
+            if RESERVED.contains(&parsed.as_str()) {
+                return Err(wrong("is set by Postbox itself: take it out"));
+            }
+            let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
+                wrong("has a value with a line break or another character that headers cannot hold")
+            })?;
+            value.set_sensitive(true);
+            fixed.insert(parsed, value);
+        }
+        Ok(Self { fixed, signer: Signer::new(&config.secrets)? })
+    }
+
+    /// The headers of one attempt, signed over `body` at `now` (seconds of the Unix epoch).
+    pub(super) fn headers(&self, attempt: &Attempt, body: &[u8], now: i64) -> HeaderMap {
+        let mut headers = self.fixed.clone();
+        let mut buffer = uuid::Uuid::encode_buffer();
+        let id: &str = attempt.event.event_id.hyphenated().encode_lower(&mut buffer);
+        let id_value = HeaderValue::from_str(id).expect("a UUID is valid in a header");
+        headers.insert(EVENT_SEQUENCE, HeaderValue::from(attempt.event.aggregate_seq));
+        headers.insert(ATTEMPT, HeaderValue::from(attempt.number));
+        if attempt.replay {
+            headers.insert(REPLAY, HeaderValue::from_static("true"));
+        }
+        if let Some(stored) = &attempt.event.headers {
+            insert_trace_context(&mut headers, stored);
+        }
+        if let Some(signer) = &self.signer {
+            let now = HeaderValue::from(now);
+            let signature = signer.sign(id, now.to_str().expect("a number is visible text"), body);
+            headers.insert(WEBHOOK_ID, id_value.clone());
+            headers.insert(WEBHOOK_TIMESTAMP, now);
+            headers.insert(WEBHOOK_SIGNATURE, signature);
+        }
+        headers.insert(IDEMPOTENCY_KEY, id_value);
+        headers
+    }
+}
+
+/// Stored trace context; anything that is not text or could not stand in a header is left out.
+#[derive(serde::Deserialize)]
+struct TraceContext {
+    traceparent: Option<serde_json::Value>,
+    tracestate: Option<serde_json::Value>,
+}
+
+fn insert_trace_context(headers: &mut HeaderMap, stored: &str) {
+    // Most events carry none, and looking for the word is cheaper than parsing.
+    if !stored.contains("traceparent") {
+        return;
+    }
+    let Ok(context) = serde_json::from_str::<TraceContext>(stored) else { return };
+    let value = |json: Option<serde_json::Value>| HeaderValue::from_str(json?.as_str()?).ok();
+    let Some(parent) = value(context.traceparent) else { return };
+    headers.insert(TRACE_PARENT, parent);
+    // W3C Trace Context: a tracestate means nothing without its traceparent.
+    if let Some(state) = value(context.tracestate) {
+        headers.insert(TRACE_STATE, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use postbox_core::event::{Event, Payload};
+
+    use super::*;
+
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+    fn head(config: &WebhookConfig) -> Result<Head, ConfigError> {
+        Head::new(config, &Endpoint::parse(&config.url).unwrap())
+    }
+
+    fn attempt(stored: Option<&str>, replay: bool) -> Attempt {
+        let event = Event {
+            id: 7,
+            event_id: "0190f2a4-6c3e-7b1a-8c2d-000000000001".parse().unwrap(),
+            lane_id: 1,
+            shard: 1,
+            aggregate_type: "order".to_owned(),
+            aggregate_id: "42".to_owned(),
+            aggregate_seq: 3,
+            event_type: "order.confirmed".to_owned(),
+            payload: Payload::Inline("{}".to_owned()),
+            headers: stored.map(str::to_owned),
+            created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+        };
+        let timeout = Duration::from_secs(10);
+        Attempt { event: Arc::new(event), number: 2, replay, maybe_delivered: false, timeout }
+    }
+
+    fn sent(stored: Option<&str>, replay: bool) -> HeaderMap {
+        head(&WebhookConfig::new("https://billing.example/hooks")).unwrap().headers(
+            &attempt(stored, replay),
+            b"{}",
+            1,
+        )
+    }
+
+    #[test]
+    fn every_request_says_which_event_which_sequence_and_which_attempt_it_is() {
+        let headers = sent(None, false);
+        assert_eq!(headers["x-idempotency-key"], "0190f2a4-6c3e-7b1a-8c2d-000000000001");
+        assert_eq!(headers["x-event-sequence"], "3");
+        assert_eq!(headers["postbox-attempt"], "2");
+        assert_eq!(headers["host"], "billing.example");
+        assert_eq!(headers["content-type"], "application/json");
+        assert!(headers["user-agent"].to_str().unwrap().starts_with("postbox/"));
+        assert!(!headers.contains_key("postbox-replay"));
+        assert!(!headers.contains_key("webhook-signature"));
+    }
+
+    #[test]
+    fn a_replay_is_marked() {
+        assert_eq!(sent(None, true)["postbox-replay"], "true");
+    }
+
+    #[test]
+    fn the_trace_context_is_passed_on_if_it_is_one() {
+        let headers =
+            sent(Some(r#"{"traceparent":"00-aa-bb-01","tracestate":"v=1","tenant":"acme"}"#), false);
+        assert_eq!(headers["traceparent"], "00-aa-bb-01");
+        assert_eq!(headers["tracestate"], "v=1");
+        assert!(!headers.contains_key("tenant"));
+        for stored in
+            [r#"{"traceparent":"a\nb"}"#, r#"{"traceparent":7}"#, r#"["traceparent"]"#, "traceparent"]
+        {
+            assert!(!sent(Some(stored), false).contains_key("traceparent"), "{stored}");
+        }
+        assert!(!sent(Some(r#"{"traceparent":null,"tracestate":"v=1"}"#), false).contains_key("tracestate"));
+    }
+
+    #[test]
+    fn with_a_secret_the_standard_webhooks_headers_verify() {
+        let config =
+            WebhookConfig { secrets: vec![SECRET.into()], ..WebhookConfig::new("http://billing.example") };
+        let now = jiff::Timestamp::now().as_second();
+        let headers = head(&config).unwrap().headers(&attempt(None, false), b"{\"a\":1}", now);
+        let oracle = standardwebhooks::Webhook::new(SECRET).unwrap();
+        oracle.verify(b"{\"a\":1}", &headers).unwrap();
+        oracle.verify(b"{\"a\":2}", &headers).unwrap_err();
+    }
+
+    #[test]
+    fn configured_headers_are_sent_and_never_shown() {
+        let mut config = WebhookConfig::new("https://billing.example");
+        config.headers = vec![("Authorization".to_owned(), "Bearer abc".into())];
+        let head = head(&config).unwrap();
+        assert_eq!(head.headers(&attempt(None, false), b"", 1)["authorization"], "Bearer abc");
+        assert!(!format!("{head:?} {config:?}").contains("abc"));
+    }
+
+    #[test]
+    fn headers_that_cannot_be_sent_are_refused() {
+        for (name, value, hint) in [
+            ("a b", "x", "no valid header name"),
+            ("x-a", "secret\nvalue", "line break"),
+            ("Webhook-Id", "x", "set by Postbox"),
+            ("content-length", "x", "set by Postbox"),
+        ] {
+            let mut config = WebhookConfig::new("https://billing.example");
+            config.headers = vec![(name.to_owned(), value.into())];
+            let error = head(&config).unwrap_err();
+            assert!(error.problem.contains(hint), "{error}");
+            assert!(!error.problem.contains("secret"), "{error}");
+        }
+    }
+}

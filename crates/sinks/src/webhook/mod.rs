@@ -1,0 +1,23 @@
+//! Webhooks: one HTTP POST per attempt.
+//!
+//! An attempt goes through the files of this room in order: [`WebhookSink`] (`sink`) writes the body once
+//! (`envelope`), adds the headers (`head`) and the signatures over exactly those bytes (`signature`), takes a
+//! keep-alive connection (`pool`) or opens one (`dial`, `tls`), and reads what the answer means (`answer`).
+//!
+//! The one question that decides between *transient* and *unknown* is whether a byte of the request may have left.
+//! Up to the moment the request is handed to a connection everything is transient; from then on only hyper's giving
+//! the unsent request back proves that nothing left, and every other ending without an answer is unknown.
+
+mod answer;
+mod config;
+mod dial;
+mod endpoint;
+mod envelope;
+mod head;
+mod pool;
+mod signature;
+mod sink;
+mod tls;
+
+pub use config::{ConfigError, WebhookConfig};
+pub use sink::WebhookSink;
