@@ -1,0 +1,283 @@
+//! Reading: what to ask the store for, and taking in what it answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dispatch::Disposition;
+use super::lane::LaneKey;
+use super::window::{HeldDelivery, HeldEvent};
+use super::{Answer, DestinationSlot, Engine, Moment, Read};
+use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
+use crate::event::{Event, OutboxId, Shard};
+use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
+
+/// Parked deliveries of one lane that are read back at once.
+const PARKED_ROWS_PER_LANE: u32 = 32;
+
+impl Engine {
+    /// What to read now. At most one read is outstanding: answer it by [`Engine::read_done`] or
+    /// [`Engine::read_failed`].
+    pub fn next_read(&mut self, now: Moment) -> Option<Read> {
+        if self.feed.is_reading() || self.feed.shards().is_empty() {
+            return None;
+        }
+        let low = self.limits.rows_per_lane as usize / 4;
+        if let Some((lane_id, aggregate)) = self.window.to_refill(low) {
+            let sample = &aggregate.sample;
+            let request = RefillRequest {
+                lane_id,
+                shard: sample.shard,
+                aggregate_type: sample.aggregate_type.clone(),
+                aggregate_id: sample.aggregate_id.clone(),
+                after_seq: aggregate.last_seq,
+                limit: self.limits.rows_per_lane,
+            };
+            return Some(self.feed.begin(Read::Refill(request)));
+        }
+        let room = self.room();
+        if room == 0 {
+            self.spill(now);
+            return None;
+        }
+        if self.destinations.is_empty() {
+            self.feed.looked_due(now, false, self.limits.poll_interval);
+        }
+        let (scan_at, due_at) = (self.feed.scan_pace.next_at(), self.feed.due_pace.next_at());
+        if due_at <= now && due_at <= scan_at {
+            let request = self.due_request(room);
+            return Some(self.feed.begin(Read::Due(request)));
+        }
+        if scan_at > now {
+            return None;
+        }
+        let shards = self.feed.scans();
+        let per_shard = (room / shards.len()).clamp(8, 1_024);
+        let request = ScanRequest {
+            shards,
+            rows_per_shard: u32::try_from(per_shard).unwrap_or(u32::MAX),
+            rows_per_lane: self.limits.rows_per_lane,
+            saturated: self.window.saturated(),
+        };
+        Some(self.feed.begin(Read::Scan(request)))
+    }
+
+    /// Events that may be read now: none until a quarter of the window is free, so that reads stay worth their cost.
+    pub(super) fn room(&self) -> usize {
+        let free = self.limits.max_events.saturating_sub(self.window.len());
+        if free * 4 >= self.limits.max_events { free } else { 0 }
+    }
+
+    /// Lanes in memory may be due in the database too, so they are asked for on top of those that there is room for.
+    fn due_request(&self, room: usize) -> DueRequest {
+        let mut known = vec![0_usize; self.destinations.len()];
+        for key in self.lanes.keys() {
+            known[key.destination] += 1;
+        }
+        let share = (room / self.destinations.len()).max(1);
+        let news = |slot: &DestinationSlot| (2 * slot.spec.concurrency).min(share);
+        let lanes: usize = self.destinations.iter().map(news).sum();
+        let limit = |(slot, known): (&DestinationSlot, usize)| {
+            (slot.spec.name.clone(), u32::try_from(known + news(slot)).unwrap_or(u32::MAX))
+        };
+        DueRequest {
+            shards: self.feed.shards(),
+            destinations: self.destinations.iter().zip(known).map(limit).collect(),
+            rows_per_lane: u32::try_from(room / lanes).unwrap_or(u32::MAX).clamp(1, PARKED_ROWS_PER_LANE),
+        }
+    }
+
+    /// Rows of a scan that are news but came without their event: load them and hand them to [`Engine::read_done`].
+    #[must_use]
+    pub fn unknown(&self, scan: &Scan) -> Vec<(Shard, OutboxId)> {
+        let news = scan.rows.iter().filter(|row| {
+            row.arrival.is_none()
+                && self.feed.is_current(row.shard)
+                && row.id <= self.feed.cursor(row.shard)
+                && !self.window.knows(row.id)
+                && !self.window.is_saturated(row.lane_id)
+        });
+        news.map(|row| (row.shard, row.id)).collect()
+    }
+
+    /// The outstanding read was answered.
+    pub fn read_done(&mut self, now: Moment, answer: Answer) {
+        match answer {
+            Answer::Scan(scan, loaded) => self.scan_done(now, scan, loaded),
+            Answer::Refill(request, arrivals) => {
+                if self.feed.is_current(request.shard) {
+                    if arrivals.len() < request.limit as usize {
+                        self.window.desaturate(request.lane_id);
+                    }
+                    self.arrive(now, arrivals);
+                }
+            }
+            Answer::Due(request, lanes) => {
+                let mut found = false;
+                for lane in lanes {
+                    let cut_short = lane.deliveries.len() >= request.rows_per_lane as usize;
+                    found |= self.bring_back(now, lane, cut_short);
+                }
+                self.feed.looked_due(now, found, self.limits.poll_interval);
+                if found {
+                    self.feed.stirred();
+                }
+            }
+        }
+        self.end_read();
+    }
+
+    /// The outstanding read failed; nothing is read before `pause` has passed.
+    pub fn read_failed(&mut self, now: Moment, pause: Duration) {
+        self.feed.failed(now, pause);
+        self.end_read();
+    }
+
+    fn end_read(&mut self) {
+        self.feed.end();
+        for trail in std::mem::take(&mut self.fading) {
+            self.window.lay(&trail.events, &trail.deliveries);
+        }
+        for key in std::mem::take(&mut self.retiring) {
+            self.leave_lane(key);
+        }
+    }
+
+    fn scan_done(&mut self, now: Moment, scan: Scan, mut loaded: Vec<Arrival>) {
+        let mut beyond = Vec::new();
+        let mut arrivals = Vec::with_capacity(scan.rows.len());
+        let (progress, rows) = (Scan { rows: Vec::new(), shards: scan.shards }, scan.rows);
+        for row in rows {
+            if !self.feed.is_current(row.shard) {
+                continue;
+            }
+            match row.arrival {
+                Some(arrival) => arrivals.push(arrival),
+                None if row.id > self.feed.cursor(row.shard) => beyond.push(row.lane_id),
+                None => {}
+            }
+        }
+        let found = !loaded.is_empty() || arrivals.iter().any(|a| !self.window.knows(a.event.id));
+        // Events that committed late have lower ids than those of the same aggregate behind them.
+        arrivals.append(&mut loaded);
+        arrivals.sort_by_key(|arrival| arrival.event.id);
+        self.arrive(now, arrivals);
+        for lane_id in beyond {
+            self.window.saturate(lane_id);
+        }
+        self.feed.scanned(now, &progress, found, self.limits.poll_interval);
+    }
+
+    /// Takes in events of the to-do list, in order of id.
+    fn arrive(&mut self, now: Moment, arrivals: Vec<Arrival>) {
+        for arrival in arrivals {
+            if self.feed.is_scanning(arrival.event.shard) && !self.window.knows(arrival.event.id) {
+                self.feed.stirred();
+                self.take_in(now, arrival);
+            }
+        }
+    }
+
+    fn take_in(&mut self, now: Moment, arrival: Arrival) {
+        let Arrival { event, blocked, due_in, expires_in } = arrival;
+        let routed: Vec<usize> = (0..self.destinations.len())
+            .filter(|&n| self.destinations[n].spec.route.matches(&event))
+            .collect();
+        if routed.is_empty() {
+            self.record_unrouted(now, &event);
+            return;
+        }
+        let delivery = |&destination: &usize| HeldDelivery {
+            destination,
+            attempts: 0,
+            replay: false,
+            maybe_delivered: false,
+            ready_at: now + due_in,
+            done: None,
+            stored_in: 0,
+        };
+        let deliveries = routed.iter().map(delivery).collect();
+        let expires_at = expires_in.map(|left| now + left);
+        self.window.insert_todo(HeldEvent {
+            event: Arc::clone(&event),
+            expires_at,
+            on_todo: true,
+            deliveries,
+        });
+        for destination in routed {
+            let key = LaneKey { destination, lane_id: event.lane_id };
+            let parked_ahead = blocked.contains(&self.destinations[destination].spec.name);
+            let known = self.lanes.contains_key(&key);
+            let lane = self.lane_mut(key, event.shard);
+            // What is in memory is newer than what the read saw.
+            lane.closed |= !known && parked_ahead;
+            if lane.closed {
+                self.dispose(now, key, event.id, Disposition::plain(DeliveryState::Waiting));
+                self.leave_lane(key);
+            } else {
+                lane.insert(event.id);
+                self.destinations[destination].queued += 1;
+                self.make_ready(key);
+            }
+        }
+    }
+
+    fn record_unrouted(&mut self, now: Moment, event: &Arc<Event>) {
+        self.counters.unrouted += 1;
+        self.settling.dispatch(now, event.shard, event.id);
+        self.window.leave_todo(event.id);
+        let record = DeliveryRecord {
+            id: event.id,
+            lane_id: event.lane_id,
+            shard: event.shard,
+            destination: NO_DESTINATION.into(),
+            state: DeliveryState::Unrouted,
+            attempts: 0,
+            retry_in: None,
+            status: None,
+            external_id: None,
+            failure: None,
+        };
+        self.settling.record(now, record, None);
+    }
+
+    /// Takes in the front of a lane that is due. Returns whether it was news.
+    fn bring_back(&mut self, now: Moment, parked: ParkedLane, cut_short: bool) -> bool {
+        let Some(&destination) = self.by_name.get(&parked.destination) else { return false };
+        let Some(head) = parked.deliveries.first() else { return false };
+        let shard = head.event.shard;
+        if !self.feed.is_current(shard) || head.state == DeliveryState::Held || head.due_in > Duration::ZERO {
+            return false;
+        }
+        let key = LaneKey { destination, lane_id: parked.lane_id };
+        let mut found = false;
+        for delivery in parked.deliveries {
+            if delivery.state == DeliveryState::Held {
+                break;
+            }
+            let id = delivery.event.id;
+            if self.window.knows_delivery(destination, id) {
+                continue;
+            }
+            found = true;
+            let known = self.lanes.contains_key(&key);
+            let lane = self.lane_mut(key, shard);
+            lane.closed |= !known || cut_short;
+            lane.insert(id);
+            self.destinations[destination].queued += 1;
+            let held = HeldDelivery {
+                destination,
+                attempts: delivery.attempts,
+                replay: delivery.replay,
+                maybe_delivered: delivery.maybe_delivered,
+                ready_at: now + delivery.due_in,
+                done: None,
+                stored_in: 0,
+            };
+            self.window.insert_parked(&delivery.event, delivery.expires_in.map(|left| now + left), held);
+        }
+        if found {
+            self.make_ready(key);
+        }
+        found
+    }
+}

@@ -1,0 +1,154 @@
+//! Which attempt starts next.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dispatch::Disposition;
+use super::lane::LaneKey;
+use super::{AttemptId, Engine, InFlight, Moment, Start};
+use crate::delivery::DeliveryState;
+use crate::sink::Attempt;
+
+/// What to do with the head of a lane that could start.
+enum Verdict {
+    Start,
+    /// It waits for its own time; costs no attempt.
+    NotYet(Duration),
+    Expired,
+    /// Not now: the bytes in flight are used up.
+    NoRoom,
+}
+
+impl Engine {
+    /// The next attempt to start, if one may. Call until `None`.
+    pub fn next_start(&mut self, now: Moment) -> Option<Start> {
+        let count = self.destinations.len();
+        for turn in 0..count {
+            let destination = (self.turn + turn) % count;
+            if self.attempts.len() >= self.limits.max_in_flight {
+                return None;
+            }
+            if let Some(start) = self.start_for(now, destination) {
+                self.turn = (destination + 1) % count;
+                return Some(start);
+            }
+        }
+        None
+    }
+
+    fn start_for(&mut self, now: Moment, destination: usize) -> Option<Start> {
+        loop {
+            let slot = &mut self.destinations[destination];
+            // An attempt that could outlive the lease could overlap with the next owner's.
+            if slot.in_flight >= slot.spec.concurrency || now + slot.spec.timeout > self.lease_until {
+                return None;
+            }
+            let key = slot.ready.pop_front()?;
+            let Some(lane) = self.lanes.get_mut(&key) else { continue };
+            lane.ready = false;
+            let Some(&id) = lane.queue.front() else { continue };
+            if lane.in_flight.is_some() {
+                continue;
+            }
+            match self.verdict(now, key, id) {
+                Verdict::Start => return self.start(key, id),
+                Verdict::NoRoom => {
+                    self.unready(key);
+                    return None;
+                }
+                Verdict::NotYet(wait) => {
+                    self.take_head(key);
+                    self.dispose(now, key, id, Disposition::retry_in(wait));
+                    self.close_lane(now, key);
+                    self.leave_lane(key);
+                }
+                Verdict::Expired => {
+                    self.take_head(key);
+                    self.counters.expired += 1;
+                    self.dispose(now, key, id, Disposition::plain(DeliveryState::Expired));
+                    self.advance(key);
+                }
+            }
+        }
+    }
+
+    fn verdict(&self, now: Moment, key: LaneKey, id: crate::event::OutboxId) -> Verdict {
+        let Some(held) = self.window.get(id) else { return Verdict::Expired };
+        if held.expires_at.is_some_and(|at| at <= now) {
+            return Verdict::Expired;
+        }
+        if let Some(delivery) = held.delivery(key.destination)
+            && delivery.ready_at > now
+        {
+            return Verdict::NotYet(delivery.ready_at - now);
+        }
+        let bytes = held.event.payload.len();
+        if self.in_flight_bytes > 0 && self.in_flight_bytes + bytes > self.limits.max_in_flight_bytes {
+            return Verdict::NoRoom;
+        }
+        Verdict::Start
+    }
+
+    fn start(&mut self, key: LaneKey, id: crate::event::OutboxId) -> Option<Start> {
+        let held = self.window.get(id)?;
+        let delivery = held.delivery(key.destination)?;
+        let slot = &mut self.destinations[key.destination];
+        let attempt = Attempt {
+            event: Arc::clone(&held.event),
+            number: delivery.attempts + 1,
+            replay: delivery.replay,
+            maybe_delivered: delivery.maybe_delivered,
+            timeout: slot.spec.timeout,
+        };
+        self.last_attempt += 1;
+        let id_of_attempt = AttemptId(self.last_attempt);
+        let bytes = held.event.payload.len();
+        slot.in_flight += 1;
+        slot.queued -= 1;
+        self.in_flight_bytes += bytes;
+        self.attempts.insert(id_of_attempt, InFlight { key, id, bytes });
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.in_flight = Some(id_of_attempt);
+        }
+        self.counters.started += 1;
+        Some(Start { id: id_of_attempt, destination: key.destination, attempt })
+    }
+
+    /// Removes the head of a lane that has nothing in flight.
+    fn take_head(&mut self, key: LaneKey) {
+        if let Some(lane) = self.lanes.get_mut(&key)
+            && lane.queue.pop_front().is_some()
+        {
+            self.destinations[key.destination].queued -= 1;
+        }
+    }
+
+    /// Puts a lane into its destination's queue of lanes that can start, unless it stands there.
+    pub(super) fn make_ready(&mut self, key: LaneKey) {
+        if let Some(lane) = self.lanes.get_mut(&key)
+            && lane.in_flight.is_none()
+            && !lane.ready
+            && !lane.queue.is_empty()
+        {
+            lane.ready = true;
+            self.destinations[key.destination].ready.push_back(key);
+        }
+    }
+
+    fn unready(&mut self, key: LaneKey) {
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            lane.ready = true;
+            self.destinations[key.destination].ready.push_front(key);
+        }
+    }
+
+    /// The head of a lane came to its end: the next one can start, or the lane is left.
+    pub(super) fn advance(&mut self, key: LaneKey) {
+        self.make_ready(key);
+        self.leave_lane(key);
+        // Behind the last delivery that was read of a closed lane there may be more.
+        if self.lanes.get(&key).is_some_and(|lane| lane.closed && lane.queue.is_empty()) {
+            self.due_after_settle = true;
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The main task: owns the engine, linearises everything that happens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use postbox_core::engine::{Answer, AttemptId, Engine, Moment};
+use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, fair_share};
+use postbox_core::store::{SettleBatch, Store, StoreError};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::attempt;
+use crate::clerks::{self, Happening, LONGEST_PAUSE, LeaseOrder, ReadOrder};
+use crate::config::{Binding, RelayConfig, RelayError, Summary};
+
+/// Happenings taken in before the engine is asked what to do next.
+const HAPPENINGS_PER_TURN: usize = 512;
+
+/// How far a shutdown has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Working,
+    /// Attempts in flight are awaited, at most until then.
+    Draining {
+        until: Instant,
+    },
+    /// The store is told goodbye, which is not waited for beyond `until`.
+    Leaving {
+        until: Instant,
+    },
+    Done,
+}
+
+struct Relay {
+    config: RelayConfig,
+    bindings: Vec<Binding>,
+    store: Arc<dyn Store>,
+    engine: Engine,
+    began: Instant,
+    phase: Phase,
+    id: RelayId,
+    joined: bool,
+    next_beat: Instant,
+    lease_busy: bool,
+    attempts: HashMap<AttemptId, AbortHandle>,
+    abandoned: usize,
+    happenings: UnboundedSender<Happening>,
+    reads: UnboundedSender<ReadOrder>,
+    settles: UnboundedSender<(SettleBatch, RelayId)>,
+    leases: UnboundedSender<LeaseOrder>,
+    read_failures: u32,
+    settle_failing: bool,
+    lease_failing: bool,
+}
+
+/// Runs a relay until `shutdown` is cancelled (or, with [`RelayConfig::once`], until nothing is left to do).
+///
+/// Survives the database going away. Works on a current-thread runtime, which is the fastest for it, and on any other.
+///
+/// # Errors
+/// Only at the start: when the tables are missing or of another version, the database refuses, or the configuration
+/// cannot work. A database that cannot be reached at the start is an error too, so that a wrong URL is noticed.
+pub async fn run(
+    config: RelayConfig,
+    store: Arc<dyn Store>,
+    bindings: Vec<Binding>,
+    shutdown: CancellationToken,
+) -> Result<Summary, RelayError> {
+    config.check(&bindings)?;
+    store.check_schema().await?;
+    let (happenings, mut inbox) = unbounded_channel();
+    let (reads, read_orders) = unbounded_channel();
+    let (settles, settle_orders) = unbounded_channel();
+    let (leases, lease_orders) = unbounded_channel();
+    tokio::spawn(clerks::read(Arc::clone(&store), read_orders, happenings.clone()));
+    tokio::spawn(clerks::settle(Arc::clone(&store), settle_orders, happenings.clone()));
+    tokio::spawn(clerks::lease(Arc::clone(&store), lease_orders, happenings.clone()));
+    let destinations = bindings.iter().map(|binding| binding.destination.clone()).collect();
+    let began = Instant::now();
+    let mut relay = Relay {
+        engine: Engine::new(config.limits.clone(), destinations, config.seed),
+        config,
+        bindings,
+        store,
+        began,
+        phase: Phase::Working,
+        id: Uuid::now_v7(),
+        joined: false,
+        next_beat: began,
+        lease_busy: false,
+        attempts: HashMap::new(),
+        abandoned: 0,
+        happenings,
+        reads,
+        settles,
+        leases,
+        read_failures: 0,
+        settle_failing: false,
+        lease_failing: false,
+    };
+    while relay.phase != Phase::Done {
+        relay.work();
+        relay.wait(&mut inbox, &shutdown).await;
+    }
+    Ok(Summary { counters: relay.engine.counters(), abandoned: relay.abandoned })
+}
+
+impl Relay {
+    fn now(&self) -> Moment {
+        self.began.elapsed()
+    }
+
+    /// Asks the engine what to do and orders it.
+    fn work(&mut self) {
+        for id in self.engine.take_cancelled() {
+            if let Some(handle) = self.attempts.remove(&id) {
+                handle.abort();
+            }
+        }
+        // The time is taken anew for each start: a process that was paused in between must not start anything
+        // on a lease that has run out meanwhile.
+        while let Some(start) = self.engine.next_start(self.now()) {
+            let binding = &self.bindings[start.destination];
+            let id = start.id;
+            let task = tokio::spawn(attempt::make(
+                start,
+                Arc::clone(&binding.destination.name),
+                Arc::clone(&binding.sink),
+                Arc::clone(&self.store),
+                self.happenings.clone(),
+            ));
+            self.attempts.insert(id, task.abort_handle());
+        }
+        let now = self.now();
+        if let Some(batch) = self.engine.next_settle(now) {
+            self.order_settle(batch);
+        }
+        if let Some(read) = self.engine.next_read(now) {
+            self.order_read(ReadOrder::Read(read));
+        }
+        self.keep_lease();
+        self.move_on();
+    }
+
+    // The clerks live as long as their order queues, so sending to them cannot fail.
+    fn order_read(&self, order: ReadOrder) {
+        let _ = self.reads.send(order);
+    }
+
+    fn order_settle(&self, batch: SettleBatch) {
+        let _ = self.settles.send((batch, self.id));
+    }
+
+    fn order_lease(&mut self, order: LeaseOrder) {
+        self.lease_busy = true;
+        let _ = self.leases.send(order);
+    }
+
+    fn keep_lease(&mut self) {
+        if self.lease_busy || matches!(self.phase, Phase::Leaving { .. } | Phase::Done) {
+            return;
+        }
+        // Only while no heartbeat is under way: its answer would still name the terms that are handed back here.
+        let drained = self.engine.take_drained();
+        if !drained.is_empty() {
+            self.order_lease(LeaseOrder::HandBack(self.id, drained));
+        } else if Instant::now() >= self.next_beat {
+            let heartbeat = Heartbeat {
+                relay: self.id,
+                label: self.config.label.clone(),
+                ttl: self.config.lease_ttl,
+                in_flight: u32::try_from(self.engine.in_flight()).unwrap_or(u32::MAX),
+                accepting: self.phase == Phase::Working,
+            };
+            self.next_beat = Instant::now() + self.config.renewal();
+            self.order_lease(LeaseOrder::Beat { heartbeat, joined: self.joined });
+        }
+    }
+
+    /// Moves from working to drained to gone.
+    fn move_on(&mut self) {
+        match self.phase {
+            Phase::Working if self.config.once && self.joined && self.engine.is_drained() => self.stop(),
+            Phase::Draining { until } => {
+                let drained = self.engine.terms().is_empty() && !self.lease_busy;
+                if drained || Instant::now() >= until {
+                    self.abandoned = self.attempts.len();
+                    for (_, handle) in self.attempts.drain() {
+                        handle.abort();
+                    }
+                    self.phase = Phase::Leaving { until: Instant::now() + LONGEST_PAUSE * 2 };
+                    self.order_lease(LeaseOrder::Leave(self.id));
+                }
+            }
+            Phase::Leaving { until } if Instant::now() >= until => self.phase = Phase::Done,
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.phase == Phase::Working {
+            tracing::info!(in_flight = self.engine.in_flight(), "stopping: waiting for attempts in flight");
+            self.phase = Phase::Draining { until: Instant::now() + self.config.drain_timeout };
+            let now = self.now();
+            self.engine.drain_all(now);
+        }
+    }
+
+    /// Waits for something to happen, or for the moment at which the engine wants to be asked again.
+    async fn wait(&mut self, inbox: &mut UnboundedReceiver<Happening>, shutdown: &CancellationToken) {
+        if self.phase == Phase::Done {
+            return;
+        }
+        let phase_end = match self.phase {
+            Phase::Draining { until } | Phase::Leaving { until } => Some(until),
+            Phase::Working | Phase::Done => None,
+        };
+        let beat = (!self.lease_busy).then_some(self.next_beat);
+        let engine = self.engine.next_wake().map(|moment| self.began + moment);
+        let wake = [phase_end, beat, engine].into_iter().flatten().min();
+        let wake = wake.unwrap_or_else(|| Instant::now() + Duration::from_secs(1));
+        tokio::select! {
+            biased;
+            happening = inbox.recv() => {
+                let mut next = happening;
+                for _ in 0..HAPPENINGS_PER_TURN {
+                    let Some(happening) = next else { break };
+                    self.take_in(happening);
+                    next = inbox.try_recv().ok();
+                }
+                if let Some(happening) = next {
+                    self.take_in(happening);
+                }
+            }
+            () = shutdown.cancelled(), if self.phase == Phase::Working => self.stop(),
+            () = tokio::time::sleep_until(wake.into()) => {}
+        }
+    }
+
+    fn take_in(&mut self, happening: Happening) {
+        let now = self.now();
+        match happening {
+            Happening::Ended(id, outcome, took) => {
+                self.attempts.remove(&id);
+                self.engine.attempt_ended(now, id, outcome, took);
+            }
+            Happening::Scanned(scan) => {
+                let unknown = self.engine.unknown(&scan);
+                if unknown.is_empty() {
+                    self.read_done(now, Answer::Scan(scan, Vec::new()));
+                } else {
+                    self.order_read(ReadOrder::Load(scan, unknown));
+                }
+            }
+            Happening::Loaded(scan, loaded) => self.read_done(now, Answer::Scan(scan, loaded)),
+            Happening::Refilled(request, arrivals) => self.read_done(now, Answer::Refill(request, arrivals)),
+            Happening::Due(request, lanes) => self.read_done(now, Answer::Due(request, lanes)),
+            Happening::ReadFailed(error) => self.read_failed(now, &error),
+            Happening::Settled(report) => {
+                if std::mem::take(&mut self.settle_failing) {
+                    tracing::info!("outcomes are recorded again");
+                }
+                for term in &report.refused {
+                    tracing::warn!(
+                        shard = term.shard,
+                        epoch = term.epoch,
+                        "lease_lost: a late settle was refused"
+                    );
+                }
+                self.engine.settled(now, &report);
+            }
+            Happening::SettleFailed(error) => {
+                if !std::mem::replace(&mut self.settle_failing, true) {
+                    tracing::warn!(error = %chain(&error), "cannot record outcomes; trying until it works");
+                }
+            }
+            Happening::Lease(answer, asked) => self.lease_answered(now, answer, asked),
+            Happening::HandedBack(result) => {
+                self.lease_busy = false;
+                if let Err(error) = result {
+                    tracing::warn!(error = %chain(&error), "could not hand shards back; they follow with the lease");
+                }
+            }
+            Happening::Left => self.phase = Phase::Done,
+        }
+    }
+
+    fn read_done(&mut self, now: Moment, answer: Answer) {
+        if self.read_failures > 0 {
+            tracing::info!(tries = self.read_failures, "the database answers again");
+            self.read_failures = 0;
+        }
+        self.engine.read_done(now, answer);
+    }
+
+    fn read_failed(&mut self, now: Moment, error: &StoreError) {
+        if self.read_failures == 0 {
+            tracing::warn!(error = %chain(error), "cannot read from the database; trying until it works");
+        }
+        self.read_failures += 1;
+        let pause = LONGEST_PAUSE.min(Duration::from_millis(50) * self.read_failures);
+        self.engine.read_failed(now, pause);
+    }
+
+    fn lease_answered(&mut self, now: Moment, answer: Result<LeaseAnswer, StoreError>, asked: Instant) {
+        self.lease_busy = false;
+        match answer {
+            Ok(LeaseAnswer::Held { terms, live }) => {
+                if std::mem::take(&mut self.lease_failing) || !self.joined {
+                    tracing::info!(shards = terms.len(), relays = live, "lease held");
+                }
+                self.joined = true;
+                let until = (asked + self.config.lease_ttl).saturating_duration_since(self.began);
+                self.engine.set_terms(now, &terms, until);
+                if self.phase == Phase::Working {
+                    let surplus = self.engine.working_shards().saturating_sub(fair_share(live));
+                    self.engine.drain(now, surplus);
+                } else {
+                    self.engine.drain_all(now);
+                }
+            }
+            Ok(LeaseAnswer::Evicted) => {
+                tracing::warn!("lease_lost: this relay was evicted; joining again under a new id");
+                self.engine.set_terms(now, &[], now);
+                self.id = Uuid::now_v7();
+                self.joined = false;
+                self.next_beat = Instant::now();
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.lease_failing, true) {
+                    tracing::warn!(error = %chain(&error), "cannot renew the lease; trying until it works");
+                }
+                self.next_beat = Instant::now() + (self.config.lease_ttl / 20).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// An error with its causes, each once, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let line = inner.to_string();
+        if !text.contains(&line) {
+            text = format!("{text}: {line}");
+        }
+        cause = inner.source();
+    }
+    text
+}
