@@ -1,3 +1,6 @@
 //! What Postbox's own tests stand on: private servers, conformance suites and faults. Unpublished.
 
+pub mod faults;
 pub mod postgres;
+pub mod simulator;
+pub mod store_conformance;

@@ -98,7 +98,7 @@ fn reason(status: StatusCode, headers: &HeaderMap) -> String {
 /// A redirect's target may carry a token in its query.
 fn without_query(location: &str) -> &str {
     let end = location.find(['?', '#']).unwrap_or(location.len());
-    &location[..location.floor_char_boundary(end.min(200))]
+    beginning(&location[..end], MAX_REASON_BYTES / 2)
 }
 
 /// RFC 9110, 10.2.3: seconds or an HTTP date; clamped, and ignored when it is neither.
@@ -121,14 +121,20 @@ pub(super) fn no_answer(class: FailureClass, reason: &str) -> Outcome {
 /// Text fit for a reason: one line, bounded, without control characters.
 fn one_line(text: &str) -> String {
     let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    line.truncate(line.floor_char_boundary(MAX_REASON_BYTES));
+    line.truncate(beginning(&line, MAX_REASON_BYTES).len());
     line
+}
+
+/// The first `max` bytes of `text`, or a few less where that would cut a character.
+fn beginning(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+    &text[..end]
 }
 
 fn kept_text(body: &[u8]) -> Option<String> {
     let mut text = String::from_utf8_lossy(body).replace('\0', "");
     // A replacement character is longer than the byte it stands for.
-    text.truncate(text.floor_char_boundary(KEPT_BODY_BYTES));
+    text.truncate(beginning(&text, KEPT_BODY_BYTES).len());
     (!text.is_empty()).then_some(text)
 }
 

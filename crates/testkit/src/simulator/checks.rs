@@ -1,0 +1,150 @@
+//! What is checked while a world runs, and at its end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use postbox_core::delivery::DeliveryState;
+use postbox_core::event::{Event, LaneId, OutboxId};
+
+use super::store::SimStore;
+
+type DeliveryKey = (usize, OutboxId);
+
+/// Everything that was seen from outside: which attempts started and which were confirmed.
+#[derive(Debug, Default)]
+pub struct Witness {
+    started: BTreeMap<DeliveryKey, u32>,
+    confirmed: BTreeSet<DeliveryKey>,
+    /// Attempts started after a confirmation that some relay had taken in.
+    pub repeats: u64,
+    /// Attempts that may be repeated: in flight or not yet settled when their relay died or lost its lease.
+    pub excused: u64,
+    /// Per lane, what is routed to it and committed, in order.
+    lanes: BTreeMap<(usize, LaneId), Vec<OutboxId>>,
+    replayed: BTreeSet<DeliveryKey>,
+    given_up: BTreeSet<DeliveryKey>,
+}
+
+impl Witness {
+    /// An event committed that is routed to these destinations.
+    pub fn committed(&mut self, event: &Event, destinations: &[usize]) {
+        for &destination in destinations {
+            let lane = self.lanes.entry((destination, event.lane_id)).or_default();
+            lane.push(event.id);
+            lane.sort_unstable();
+        }
+    }
+
+    /// An attempt starts. Checks P2 (no phantom) and P3 (lane order).
+    ///
+    /// # Errors
+    /// What is broken, in one line.
+    pub fn starts(
+        &mut self,
+        store: &SimStore,
+        names: &[Arc<str>],
+        destination: usize,
+        event: &Event,
+    ) -> Result<(), String> {
+        let key = (destination, event.id);
+        if !store.is_committed(event.id) {
+            return Err(format!("P2: event {} was sent but never committed", event.id));
+        }
+        if self.confirmed.contains(&key) && !self.replayed.contains(&key) {
+            self.repeats += 1;
+        }
+        let first = !self.started.contains_key(&key);
+        *self.started.entry(key).or_insert(0) += 1;
+        if !first {
+            return Ok(());
+        }
+        let lane = self.lanes.get(&(destination, event.lane_id)).map(Vec::as_slice).unwrap_or_default();
+        for &earlier in lane.iter().take_while(|&&id| id < event.id) {
+            let row = store.deliveries.get(&(earlier, Arc::clone(&names[destination])));
+            let terminal = row.is_some_and(|row| !row.state.is_unfinished());
+            let known = self.confirmed.contains(&(destination, earlier)) || self.given_up.contains(&(destination, earlier));
+            if !terminal && !known {
+                return Err(format!(
+                    "P3: destination {destination}, lane {}: event {} was sent before {earlier} was delivered or terminal",
+                    event.lane_id, event.id
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// A relay took in that an attempt was confirmed.
+    pub fn confirmed(&mut self, destination: usize, id: OutboxId) {
+        self.confirmed.insert((destination, id));
+        self.replayed.remove(&(destination, id));
+    }
+
+    /// A relay decided to give a delivery up; it may not be recorded yet.
+    pub fn given_up(&mut self, destination: usize, id: OutboxId) {
+        self.given_up.insert((destination, id));
+    }
+
+    /// An operator had a delivery sent again.
+    pub fn replayed(&mut self, destination: usize, id: OutboxId) {
+        self.replayed.insert((destination, id));
+    }
+
+    /// Checks P4 (honest attempts) on what is stored.
+    ///
+    /// # Errors
+    /// What is broken, in one line.
+    pub fn attempts_are_honest(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
+        for ((id, name), row) in &store.deliveries {
+            let Some(destination) = names.iter().position(|other| other == name) else { continue };
+            let started = self.started.get(&(destination, *id)).copied().unwrap_or(0);
+            if row.attempts > started {
+                return Err(format!("P4: event {id} at {name}: {} attempts recorded, {started} made", row.attempts));
+            }
+            if row.state == DeliveryState::Dead && started == 0 {
+                return Err(format!("P4: event {id} at {name} was given up untried"));
+            }
+            if row.state == DeliveryState::Delivered && !self.confirmed.contains(&(destination, *id)) {
+                return Err(format!("P8: event {id} at {name} is recorded as delivered but was never confirmed"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the lanes as stored: exactly one head each, and it is the first.
+    ///
+    /// # Errors
+    /// What is broken, in one line.
+    pub fn heads_are_first(store: &SimStore) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for ((id, name), row) in &store.deliveries {
+            if !row.state.is_unfinished() {
+                continue;
+            }
+            let first = seen.insert((Arc::clone(name), row.lane_id));
+            if first == (row.state == DeliveryState::Waiting) {
+                return Err(format!("heads: event {id} at {name} is {} (first: {first})", row.state.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The ledger at the end: P1 (no loss) and P5 (bounded duplicates).
+    ///
+    /// # Errors
+    /// What is missing or too much, in one line.
+    pub fn ledger(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
+        for ((destination, lane_id), ids) in &self.lanes {
+            for id in ids {
+                let row = store.deliveries.get(&(*id, Arc::clone(&names[*destination])));
+                if row.is_none_or(|row| row.state.is_unfinished()) {
+                    let state = row.map_or("without a row", |row| row.state.as_str());
+                    return Err(format!("P1: event {id} of lane {lane_id} at destination {destination} ends {state}"));
+                }
+            }
+        }
+        if self.repeats > self.excused {
+            return Err(format!("P5: {} repeats, only {} have an excuse", self.repeats, self.excused));
+        }
+        Ok(())
+    }
+}

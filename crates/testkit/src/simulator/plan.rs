@@ -1,0 +1,138 @@
+//! What happens in a simulated world: everything is derived from one seed.
+
+use std::time::Duration;
+
+use postbox_core::engine::Limits;
+use postbox_core::retry::{OnExhausted, RetryPolicy};
+
+use super::random::Random;
+
+/// The knobs of one world.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Decides everything that is left open here.
+    pub seed: u64,
+    /// Relays that share the work.
+    pub relays: usize,
+    /// Events that producers try to write.
+    pub events: usize,
+    /// Aggregates they belong to.
+    pub aggregates: usize,
+    /// Destinations; every second event type goes to all of them.
+    pub destinations: usize,
+    /// How long the troubles last, in milliseconds; afterwards everything works.
+    pub troubled_ms: u64,
+    /// Of a thousand producer transactions, how many roll back.
+    pub rollback: u64,
+    /// Of a thousand producer transactions, how many stay open for long and commit late.
+    pub late_commit: u64,
+    /// Of a thousand calls to the database, how many fail before anything was done.
+    pub call_fails: u64,
+    /// Of a thousand calls to the database, how many are done and lose their answer.
+    pub answer_lost: u64,
+    /// Of a thousand attempts, how many fail without reaching the receiver.
+    pub attempt_fails: u64,
+    /// Of a thousand attempts, how many reach the receiver and lose the answer.
+    pub attempt_unknown: u64,
+    /// Of a thousand events, how many the receiver always refuses.
+    pub poison: u64,
+    /// Whether destination 0 never answers anything but failures while the troubles last.
+    pub first_destination_dead: bool,
+    /// Of a thousand events, how many belong to one hot aggregate.
+    pub hot: u64,
+    /// Crashes of relays.
+    pub crashes: usize,
+    /// Pauses of relays, some of them longer than the lease.
+    pub pauses: usize,
+    /// Orderly restarts of relays.
+    pub restarts: usize,
+    /// Times at which the database is away for a while.
+    pub outages: usize,
+    /// Dead letters replayed by an operator.
+    pub replays: usize,
+    /// Bounds of the engines: small, so that they are reached.
+    pub limits: Limits,
+    /// Retry policy of all destinations.
+    pub retry: RetryPolicy,
+    /// Attempts in flight per destination.
+    pub concurrency: usize,
+}
+
+impl Plan {
+    /// A world without any trouble.
+    #[must_use]
+    pub fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            relays: 1,
+            events: 60,
+            aggregates: 8,
+            destinations: 2,
+            troubled_ms: 1_000,
+            rollback: 0,
+            late_commit: 0,
+            call_fails: 0,
+            answer_lost: 0,
+            attempt_fails: 0,
+            attempt_unknown: 0,
+            poison: 0,
+            first_destination_dead: false,
+            hot: 0,
+            crashes: 0,
+            pauses: 0,
+            restarts: 0,
+            outages: 0,
+            replays: 0,
+            limits: Limits {
+                max_events: 64,
+                max_in_flight: 16,
+                rows_per_lane: 4,
+                settle_records: 6,
+                split_after: Duration::from_millis(40),
+                poll_interval: Duration::from_millis(50),
+                ..Limits::default()
+            },
+            retry: RetryPolicy {
+                attempts: 5,
+                delays: [10, 50, 200, 500].map(Duration::from_millis).to_vec(),
+                jitter: 0.2,
+                on_exhausted: OnExhausted::DeadLetter,
+            },
+            concurrency: 4,
+        }
+    }
+
+    /// A world in which everything that can go wrong does, in a mixture that the seed decides.
+    #[must_use]
+    pub fn troubled(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5EED_0F_7120_0B1E);
+        let mut sometimes = |most: u64| if random.chance(500) { random.between(0, most) } else { 0 };
+        let calm = Self::calm(seed);
+        let mut plan = Self {
+            rollback: sometimes(300),
+            late_commit: sometimes(300),
+            call_fails: sometimes(100),
+            answer_lost: sometimes(100),
+            attempt_fails: sometimes(300),
+            attempt_unknown: sometimes(200),
+            poison: sometimes(60),
+            hot: sometimes(600),
+            first_destination_dead: sometimes(9) > 6,
+            ..calm
+        };
+        plan.relays = random.index(3) + 1;
+        plan.events = random.index(90) + 10;
+        plan.aggregates = random.index(12) + 1;
+        plan.destinations = random.index(3) + 1;
+        plan.crashes = random.index(5);
+        plan.pauses = random.index(4);
+        plan.restarts = random.index(4);
+        plan.outages = random.index(3);
+        plan.replays = random.index(6);
+        plan.concurrency = random.index(6) + 1;
+        plan.limits.max_events = random.index(60) + 12;
+        plan.limits.rows_per_lane = u32::try_from(random.index(6) + 1).unwrap_or(1);
+        plan.limits.settle_records = random.index(12) + 1;
+        plan
+    }
+}

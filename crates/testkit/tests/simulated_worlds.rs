@@ -1,0 +1,53 @@
+//! The promises P1 to P5 in simulated worlds: real engines, modelled database and destinations, one seed.
+
+use postbox_testkit::simulator::{Plan, Report, run};
+
+/// Fresh seeds begin here: `POSTBOX_SIM_SEED`, or the clock.
+fn first_fresh_seed() -> u64 {
+    std::env::var("POSTBOX_SIM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970");
+        u64::try_from(now.as_micros()).expect("a clock before the year 586000")
+    })
+}
+
+/// Number of fresh worlds: `POSTBOX_SIM_WORLDS`.
+fn fresh_worlds() -> u64 {
+    std::env::var("POSTBOX_SIM_WORLDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000)
+}
+
+fn expect_all(plans: impl Iterator<Item = Plan>) -> Report {
+    let mut sum = Report::default();
+    for plan in plans {
+        let report = run(plan).unwrap_or_else(|broken| panic!("{broken}"));
+        sum.events += report.events;
+        sum.attempts += report.attempts;
+        sum.repeats += report.repeats;
+        sum.steps += report.steps;
+    }
+    sum
+}
+
+#[test]
+fn a_calm_world_delivers_everything_exactly_once() {
+    let sum = expect_all((0..200).map(Plan::calm));
+    assert_eq!(sum.repeats, 0);
+    assert_eq!(sum.events, 200 * 60);
+}
+
+#[test]
+fn no_fixed_seed_breaks_a_promise() {
+    let sum = expect_all((0..2_000).map(Plan::troubled));
+    assert!(sum.repeats > 0, "worlds this troubled have duplicates: {sum:?}");
+}
+
+#[test]
+fn no_fresh_seed_breaks_a_promise() {
+    let first = first_fresh_seed();
+    let sum = expect_all((0..fresh_worlds()).map(|n| Plan::troubled(first.wrapping_add(n))));
+    println!("{} fresh worlds from seed {first}: {sum:?}", fresh_worlds());
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    assert_eq!(run(Plan::troubled(7)), run(Plan::troubled(7)));
+}
