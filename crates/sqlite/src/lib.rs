@@ -1,1 +1,48 @@
-//! To be written.
+//! Postbox on SQLite: the tables, the producer and the store.
+//!
+//! The embedded default: business data, outbox and relay share one file, and nothing has to be installed.
+//!
+//! - [`migrate`] creates the tables, [`migration_sql`] prints them for people who run their own migrations.
+//! - [`enqueue`] writes an event in the caller's own transaction. Any other client does the same with a plain
+//!   `INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload) VALUES (…)`. For a repeatable insert use
+//!   `ON CONFLICT (event_id) DO NOTHING`; `INSERT OR IGNORE` would also swallow an event that breaks a rule, and
+//!   `INSERT OR REPLACE` would delete the event it replaces.
+//! - [`SqliteStore`] is what the relay and the operator's commands work on.
+
+#[cfg(feature = "store")]
+mod clock;
+#[cfg(feature = "store")]
+mod connection;
+#[cfg(feature = "store")]
+mod due;
+#[cfg(feature = "store")]
+mod event;
+#[cfg(feature = "store")]
+mod failure;
+#[cfg(feature = "store")]
+mod heads;
+#[cfg(feature = "store")]
+mod history;
+#[cfg(feature = "store")]
+mod lease;
+#[cfg(feature = "store")]
+mod location;
+#[cfg(feature = "producer")]
+mod producer;
+#[cfg(feature = "store")]
+mod scan;
+mod schema;
+#[cfg(feature = "store")]
+mod settle;
+#[cfg(feature = "store")]
+mod store;
+#[cfg(feature = "store")]
+mod worker;
+
+#[cfg(feature = "store")]
+pub use location::parse_url;
+#[cfg(feature = "producer")]
+pub use producer::{EnqueueError, enqueue};
+pub use schema::{MigrateError, migrate, migration_sql};
+#[cfg(feature = "store")]
+pub use store::SqliteStore;

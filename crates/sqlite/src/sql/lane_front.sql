@@ -1,0 +1,5 @@
+SELECT id, state, attempts, replays, next_attempt_at, last_class
+FROM outbox_delivery
+WHERE lane_id = :lane_id AND destination = :destination AND state IN ('retry', 'waiting', 'held')
+ORDER BY id
+LIMIT :limit
