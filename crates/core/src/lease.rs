@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::event::Shard;
 
 /// Time a lease lasts without renewal when nothing else is said.
-pub const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(15);
+pub const DEFAULT_LEASE_TTL: Duration = Duration::from_secs(20);
 
 /// Identity of one running relay: a new one for every start, and after every eviction.
 pub type RelayId = Uuid;
