@@ -1,6 +1,8 @@
 //! What Postbox's own tests stand on: private servers, conformance suites and faults. Unpublished.
 
 pub mod faults;
+pub mod ledger;
 pub mod postgres;
+pub mod receiver;
 pub mod simulator;
 pub mod store_conformance;
