@@ -9,40 +9,14 @@
 //!   `INSERT OR REPLACE` would delete the event it replaces.
 //! - [`SqliteStore`] is what the relay and the operator's commands work on.
 
-#[cfg(feature = "store")]
-mod clock;
-#[cfg(feature = "store")]
-mod connection;
-#[cfg(feature = "store")]
-mod due;
-#[cfg(feature = "store")]
-mod event;
-#[cfg(feature = "store")]
-mod failure;
-#[cfg(feature = "store")]
-mod heads;
-#[cfg(feature = "store")]
-mod history;
-#[cfg(feature = "store")]
-mod lease;
-#[cfg(feature = "store")]
-mod location;
 #[cfg(feature = "producer")]
 mod producer;
-#[cfg(feature = "store")]
-mod scan;
 mod schema;
 #[cfg(feature = "store")]
-mod settle;
-#[cfg(feature = "store")]
 mod store;
-#[cfg(feature = "store")]
-mod worker;
 
-#[cfg(feature = "store")]
-pub use location::parse_url;
 #[cfg(feature = "producer")]
 pub use producer::{EnqueueError, enqueue};
 pub use schema::{MigrateError, migrate, migration_sql};
 #[cfg(feature = "store")]
-pub use store::SqliteStore;
+pub use store::{SqliteStore, parse_url};

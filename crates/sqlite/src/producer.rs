@@ -61,7 +61,7 @@ pub fn enqueue(transaction: &mut Transaction<'_>, event: &NewEvent) -> Result<Uu
 
 fn insert(transaction: &Transaction<'_>, event: &NewEvent) -> rusqlite::Result<Uuid> {
     let event_id = event.event_id.unwrap_or_else(Uuid::now_v7);
-    transaction.prepare_cached(include_str!("sql/enqueue.sql"))?.execute(named_params! {
+    transaction.prepare_cached(include_str!("producer/enqueue.sql"))?.execute(named_params! {
         ":event_id": event_id.to_string(),
         ":aggregate_type": event.aggregate_type,
         ":aggregate_id": event.aggregate_id,

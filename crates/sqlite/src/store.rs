@@ -1,5 +1,24 @@
 //! The store: which thread does what.
 
+mod clock;
+mod connection;
+mod due;
+mod event;
+mod failure;
+mod heads;
+mod history;
+mod lease;
+mod listing;
+mod location;
+mod operations;
+mod prune;
+mod replay;
+mod scan;
+mod selection;
+mod settle;
+mod status;
+mod worker;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +30,10 @@ use postbox_core::store::{
     Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreResult,
 };
 
-use crate::connection::Missing;
-use crate::worker::Worker;
-use crate::{due, event, failure, lease, location, scan, settle};
+pub use self::location::parse_url;
+
+use self::connection::Missing;
+use self::worker::Worker;
 
 /// An outbox in a SQLite file, as the relay and an operator use it.
 ///
@@ -25,8 +45,8 @@ pub struct SqliteStore {
     settles: Worker,
     payloads: Worker,
     leases: Worker,
-    pub(crate) operations: Worker,
-    pub(crate) migrations: Worker,
+    operations: Worker,
+    migrations: Worker,
 }
 
 impl SqliteStore {

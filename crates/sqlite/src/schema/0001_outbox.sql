@@ -40,12 +40,14 @@ CREATE TABLE outbox (
         event_id GLOB '????????-????-????-????-????????????'
         AND event_id NOT GLOB '*[^-0-9a-f]*'
         AND length(replace(event_id, '-', '')) = 32),
-    CONSTRAINT "aggregate_type must have 1 to 512 bytes and no NUL" CHECK (
+    CONSTRAINT "aggregate_type must have 1 to 512 bytes and no control characters" CHECK (
         length(CAST(aggregate_type AS BLOB)) BETWEEN 1 AND 512
-        AND instr(CAST(aggregate_type AS BLOB), x'00') = 0),
-    CONSTRAINT "aggregate_id must have 1 to 512 bytes and no NUL" CHECK (
+        AND instr(CAST(aggregate_type AS BLOB), x'00') = 0
+        AND aggregate_type NOT GLOB '*[' || char(1, 45, 31, 127, 45, 159) || ']*'),
+    CONSTRAINT "aggregate_id must have 1 to 512 bytes and no control characters" CHECK (
         length(CAST(aggregate_id AS BLOB)) BETWEEN 1 AND 512
-        AND instr(CAST(aggregate_id AS BLOB), x'00') = 0),
+        AND instr(CAST(aggregate_id AS BLOB), x'00') = 0
+        AND aggregate_id NOT GLOB '*[' || char(1, 45, 31, 127, 45, 159) || ']*'),
     CONSTRAINT "event_type must have 1 to 512 bytes, all printable and none a space" CHECK (
         length(CAST(event_type AS BLOB)) BETWEEN 1 AND 512
         AND instr(CAST(event_type AS BLOB), x'00') = 0
@@ -87,9 +89,9 @@ CREATE TABLE outbox_pending (
     PRIMARY KEY (shard, id)
 ) STRICT, WITHOUT ROWID;
 
--- What happened: a receipt per delivery, and every exception. id is the event's.
+-- What happened: a receipt per delivery, and every exception. outbox_id is the event's id.
 CREATE TABLE outbox_delivery (
-    id              INTEGER NOT NULL,
+    outbox_id       INTEGER NOT NULL,
     destination     TEXT NOT NULL,
     lane_id         INTEGER NOT NULL,
     shard           INTEGER NOT NULL,
@@ -104,17 +106,17 @@ CREATE TABLE outbox_delivery (
     last_error      TEXT,
     last_class      TEXT,
     history         TEXT,
-    PRIMARY KEY (id, destination)
+    PRIMARY KEY (outbox_id, destination)
 ) STRICT, WITHOUT ROWID;
 
 -- Exceptions only: a receipt is in none of these.
 CREATE INDEX outbox_delivery_due ON outbox_delivery (destination, shard, next_attempt_at, lane_id)
     WHERE state = 'retry';
 CREATE INDEX outbox_delivery_head ON outbox_delivery (lane_id, destination) WHERE state IN ('retry', 'held');
-CREATE INDEX outbox_delivery_lane ON outbox_delivery (lane_id, destination, id)
+CREATE INDEX outbox_delivery_lane ON outbox_delivery (lane_id, destination, outbox_id)
     WHERE state IN ('retry', 'waiting', 'held');
-CREATE INDEX outbox_delivery_state ON outbox_delivery (state, id) WHERE sent_at IS NULL;
-CREATE INDEX outbox_delivery_destination ON outbox_delivery (destination, state, id) WHERE sent_at IS NULL;
+CREATE INDEX outbox_delivery_state ON outbox_delivery (state, outbox_id) WHERE sent_at IS NULL;
+CREATE INDEX outbox_delivery_destination ON outbox_delivery (destination, state, outbox_id) WHERE sent_at IS NULL;
 
 -- A number taken by AFTER INSERT, since in SQLite a BEFORE trigger cannot change the new row. A repeated event_id under
 -- ON CONFLICT DO NOTHING does not fire it, so it leaves neither a gap nor a to-do row.
@@ -126,7 +128,10 @@ CREATE TRIGGER outbox_enqueue AFTER INSERT ON outbox BEGIN
        OR NEW.id <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox');
 
     SELECT RAISE(ABORT, 'outbox: headers must be a JSON object of text values')
-    WHERE NEW.headers IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE type <> 'text');
+    WHERE NEW.headers IS NOT NULL AND EXISTS (
+        -- Half of a surrogate pair reads as U+FFFD; it and NUL are escapes that no header can carry.
+        SELECT 1 FROM json_each(NEW.headers)
+        WHERE type <> 'text' OR instr(value, char(0)) > 0 OR value GLOB '*' || char(65533) || '*');
 
     INSERT INTO outbox_lane (aggregate_type, aggregate_id)
     SELECT NEW.aggregate_type, NEW.aggregate_id
@@ -197,15 +202,15 @@ CREATE VIEW outbox_status AS
 SELECT id, event_id, aggregate_type, aggregate_id, aggregate_seq, event_type,
     strftime('%Y-%m-%d %H:%M:%f', created_at / 1000.0, 'unixepoch') AS created_at,
     CASE state WHEN 'delivered' THEN strftime('%Y-%m-%d %H:%M:%f', (
-        SELECT max(sent_at) FROM outbox_delivery WHERE id = event.id) / 1000.0, 'unixepoch') END AS sent_at,
-    (SELECT coalesce(sum(attempts), 0) FROM outbox_delivery WHERE id = event.id) AS attempts,
+        SELECT max(sent_at) FROM outbox_delivery WHERE outbox_id = event.id) / 1000.0, 'unixepoch') END AS sent_at,
+    (SELECT coalesce(sum(attempts), 0) FROM outbox_delivery WHERE outbox_id = event.id) AS attempts,
     state
 FROM (
     SELECT *, CASE
         WHEN EXISTS (SELECT 1 FROM outbox_pending WHERE shard = outbox.shard AND id = outbox.id) THEN 'pending'
         ELSE (
             -- The least finished state of its deliveries.
-            SELECT state FROM outbox_delivery WHERE id = outbox.id
+            SELECT state FROM outbox_delivery WHERE outbox_id = outbox.id
             ORDER BY CASE state
                 WHEN 'held' THEN 1 WHEN 'retry' THEN 2 WHEN 'waiting' THEN 3 WHEN 'dead' THEN 4
                 WHEN 'unrouted' THEN 5 WHEN 'expired' THEN 6 WHEN 'discarded' THEN 7 ELSE 8 END
@@ -230,11 +235,11 @@ oldest (id) AS (
         UNION ALL
         SELECT (
             SELECT e.id FROM (
-                SELECT id FROM outbox_delivery WHERE state = kind.column1 AND sent_at IS NULL
-                ORDER BY id LIMIT 100000) AS d
-            JOIN outbox AS e ON e.id = d.id
+                SELECT outbox_id FROM outbox_delivery WHERE state = kind.column1 AND sent_at IS NULL
+                ORDER BY outbox_id LIMIT 100000) AS d
+            JOIN outbox AS e ON e.id = d.outbox_id
             WHERE e.deliver_after IS NULL OR e.deliver_after <= clock.now
-            ORDER BY d.id LIMIT 1)
+            ORDER BY d.outbox_id LIMIT 1)
         FROM (VALUES ('retry'), ('waiting'), ('held')) AS kind, clock)
 )
 SELECT
@@ -243,7 +248,8 @@ SELECT
     (SELECT count(*) FROM (SELECT 1 FROM outbox_pending LIMIT 100000)) AS pending,
     (SELECT coalesce(sum(in_flight), 0) FROM outbox_relay WHERE leased_until > now) AS in_flight,
     (SELECT count(*) FROM (
-        SELECT 1 FROM outbox_delivery WHERE state IN ('retry', 'waiting', 'held') LIMIT 100000)) AS struggling,
+        SELECT 1 FROM outbox_delivery
+        WHERE state IN ('retry', 'waiting', 'held') AND sent_at IS NULL LIMIT 100000)) AS struggling,
     (SELECT count(*) FROM (
         SELECT 1 FROM outbox_delivery WHERE state = 'dead' AND sent_at IS NULL LIMIT 100000)) AS dead
 FROM clock, oldest LEFT JOIN outbox AS event ON event.id = oldest.id;

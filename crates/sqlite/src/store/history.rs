@@ -3,7 +3,7 @@
 use postbox_core::delivery::{AttemptFailure, DeliveryRecord};
 use postbox_core::operations::{AttemptStory, HISTORY_LIMIT};
 
-use crate::clock::{Millis, to_timestamp};
+use super::clock::{Millis, to_timestamp};
 
 /// `stored` with one more failure, without the oldest when there are too many.
 pub(crate) fn extend(

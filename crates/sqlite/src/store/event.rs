@@ -10,8 +10,8 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use uuid::Uuid;
 
-use crate::clock::{self, Millis};
-use crate::failure::Attempt;
+use super::clock::{self, Millis};
+use super::failure::Attempt;
 
 /// An event with the moments that decide when it may be sent.
 pub(crate) struct StoredEvent {

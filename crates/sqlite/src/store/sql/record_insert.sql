@@ -1,9 +1,9 @@
 -- A record of an event that was pruned meanwhile leaves nothing.
 INSERT INTO outbox_delivery (
-    id, destination, lane_id, shard, state, attempts, next_attempt_at, sent_at, status, external_id, last_error,
+    outbox_id, destination, lane_id, shard, state, attempts, next_attempt_at, sent_at, status, external_id, last_error,
     last_class, history)
 SELECT
     :id, :destination, :lane_id, :shard, :state, :attempts, :next_attempt_at, :sent_at, :status, :external_id,
     :last_error, :last_class, :history
-WHERE EXISTS (SELECT 1 FROM outbox WHERE outbox.id = :id)
-ON CONFLICT (id, destination) DO NOTHING
+WHERE EXISTS (SELECT 1 FROM outbox WHERE id = :id)
+ON CONFLICT (outbox_id, destination) DO NOTHING

@@ -14,11 +14,11 @@ use postbox_core::lease::{RelayId, Term};
 use postbox_core::store::{SettleBatch, SettleReport, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, named_params};
 
-use crate::clock::{self, Millis};
-use crate::event::{optional_text, text};
-use crate::failure::Attempt;
-use crate::heads::TouchedLanes;
-use crate::history;
+use super::clock::{self, Millis};
+use super::event::{optional_text, text};
+use super::failure::Attempt;
+use super::heads::TouchedLanes;
+use super::history;
 
 /// Records `batch` in one transaction, without what belongs to terms that are not current.
 pub(crate) fn settle(
@@ -192,7 +192,7 @@ impl RecordWriter<'_> {
     fn stored(&self, record: &DeliveryRecord) -> rusqlite::Result<Option<Stored>> {
         self.transaction
             .prepare_cached(
-                "SELECT state, attempts, history FROM outbox_delivery WHERE id = ?1 AND destination = ?2",
+                "SELECT state, attempts, history FROM outbox_delivery WHERE outbox_id = ?1 AND destination = ?2",
             )?
             .query_row((record.id, &*record.destination), |row| {
                 Ok(Stored {

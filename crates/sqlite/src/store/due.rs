@@ -9,9 +9,9 @@ use postbox_core::outcome::FailureClass;
 use postbox_core::store::{DueRequest, StoreError, StoreErrorKind};
 use rusqlite::{Connection, Row, named_params};
 
-use crate::clock::{self, Millis};
-use crate::event::{self, optional_text, text};
-use crate::failure::Attempt;
+use super::clock::{self, Millis};
+use super::event::{self, optional_text, text};
+use super::failure::Attempt;
 
 /// Reads the lanes of `request` that have a head due, the longest due first per destination.
 pub(crate) fn due(connection: &mut Connection, request: &DueRequest) -> Attempt<Vec<ParkedLane>> {
@@ -66,7 +66,7 @@ fn lane_front(
     let mut deliveries = Vec::new();
     while let Some(row) = rows.next()? {
         // An event that somebody deleted by hand: nothing of it can be sent.
-        let Some(stored) = event::read(snapshot, row.get("id")?)? else { continue };
+        let Some(stored) = event::read(snapshot, row.get("outbox_id")?)? else { continue };
         deliveries.push(parked_delivery(row, stored, now)?);
     }
     Ok(deliveries)

@@ -9,8 +9,8 @@ use postbox_core::event::{LaneId, OutboxId};
 use postbox_core::store::{Scan, ScanRequest, ScanRow, ShardScan, ShardScanned};
 use rusqlite::{Connection, named_params};
 
-use crate::event::ArrivalReader;
-use crate::failure::Attempt;
+use super::event::ArrivalReader;
+use super::failure::Attempt;
 
 /// Scans the shards of `request` in one snapshot.
 pub(crate) fn scan(connection: &mut Connection, request: &ScanRequest) -> Attempt<Scan> {

@@ -6,8 +6,8 @@ use postbox_core::event::Shard;
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term, fair_share};
 use rusqlite::{Connection, TransactionBehavior, named_params};
 
-use crate::clock::{self, Millis};
-use crate::failure::Attempt;
+use super::clock::{self, Millis};
+use super::failure::Attempt;
 
 /// Joins or renews, evicts the dead, and takes free shards up to the fair share.
 pub(crate) fn heartbeat(

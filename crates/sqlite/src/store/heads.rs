@@ -8,8 +8,8 @@ use postbox_core::delivery::DestinationName;
 use postbox_core::event::{LaneId, OutboxId};
 use rusqlite::{Connection, OptionalExtension as _, named_params};
 
-use crate::clock::Millis;
-use crate::event::text;
+use super::clock::Millis;
+use super::event::text;
 
 /// Lanes that a transaction touched.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ fn restore_head(
     let front: Option<(OutboxId, String)> = transaction
         .prepare_cached(include_str!("sql/lane_front.sql"))?
         .query_row(named_params! { ":lane_id": lane_id, ":destination": destination, ":limit": 1 }, |row| {
-            Ok((row.get("id")?, text(row, "state")?))
+            Ok((row.get("outbox_id")?, text(row, "state")?))
         })
         .optional()?;
     let Some((front, state)) = front else { return Ok(()) };

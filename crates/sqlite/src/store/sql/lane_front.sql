@@ -1,5 +1,5 @@
-SELECT id, state, attempts, replays, next_attempt_at, last_class
+SELECT outbox_id, state, attempts, replays, next_attempt_at, last_class
 FROM outbox_delivery
 WHERE lane_id = :lane_id AND destination = :destination AND state IN ('retry', 'waiting', 'held')
-ORDER BY id
+ORDER BY outbox_id
 LIMIT :limit

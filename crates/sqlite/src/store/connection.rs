@@ -6,7 +6,7 @@ use std::time::Duration;
 use postbox_core::store::{StoreError, StoreErrorKind, StoreResult};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::failure::meaning;
+use super::failure::meaning;
 
 /// How long SQLite itself waits for another connection's lock before it says "busy".
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -8,4 +8,4 @@ SET state = :state,
     last_error = coalesce(:last_error, last_error),
     last_class = coalesce(:last_class, last_class),
     history = coalesce(:history, history)
-WHERE id = :id AND destination = :destination
+WHERE outbox_id = :id AND destination = :destination

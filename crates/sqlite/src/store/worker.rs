@@ -8,8 +8,8 @@ use postbox_core::store::{StoreError, StoreErrorKind, StoreResult};
 use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::connection::{self, Missing};
-use crate::failure::{Attempt, explain};
+use super::connection::{self, Missing};
+use super::failure::{Attempt, explain};
 
 /// Calls that may wait for one thread; further callers wait for room.
 const QUEUE: usize = 64;

@@ -1,5 +1,0 @@
--- Due at once, unless the event itself is put off.
-UPDATE outbox_delivery
-SET state = 'retry',
-    next_attempt_at = max(:now, coalesce((SELECT deliver_after FROM outbox WHERE outbox.id = :id), 0))
-WHERE id = :id AND destination = :destination

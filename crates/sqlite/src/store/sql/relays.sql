@@ -1,0 +1,4 @@
+SELECT relay, label, in_flight, started_at, leased_until,
+    (SELECT count(*) FROM outbox_shard WHERE owner = outbox_relay.relay) AS shards
+FROM outbox_relay
+ORDER BY started_at, relay
