@@ -1,0 +1,87 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures Postbox against its opponents on a private PostgreSQL and a local receiver.
+#[derive(Debug, Parser)]
+#[command(name = "postbox-bench", version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) part: Option<Part>,
+    /// Cases to run, in this order; all when none is named.
+    pub(crate) cases: Vec<CaseName>,
+    /// How often each contender runs, in turn with its opponents.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// Events in the drain case.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) events: u32,
+    /// Aggregates that the events of the drain cases belong to.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) aggregates: u32,
+    /// Length of each sample of the cases that are measured by time.
+    #[arg(long, default_value_t = 2.0)]
+    pub(crate) seconds: f64,
+    /// Writes all samples to this file as JSON.
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// The cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CaseName {
+    /// A backlog over HTTP to the local receiver: the naive design against the relay.
+    Drain,
+    /// A backlog to a destination that does nothing.
+    DrainNull,
+    /// What writing an event costs.
+    Producer,
+    /// The receiver's own ceiling.
+    Receiver,
+}
+
+/// Parts that the benchmark plays in processes of their own.
+#[derive(Debug, Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub(crate) enum Part {
+    #[command(hide = true)]
+    Receive(Receive),
+    #[command(hide = true)]
+    Relay(Relay),
+    #[command(hide = true)]
+    NaiveWorkers(NaiveWorkers),
+}
+
+/// The local receiver; ends with its standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Receive {
+    /// How long it takes over each answer.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) latency_ms: u64,
+}
+
+/// A relay that drains a database and ends.
+#[derive(Debug, Args)]
+pub(crate) struct Relay {
+    #[arg(long)]
+    pub(crate) database_url: String,
+    /// Where to deliver; without it, to nowhere.
+    #[arg(long)]
+    pub(crate) target: Option<String>,
+    /// Attempts in flight at once.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) concurrency: usize,
+}
+
+/// Naive workers that drain a database and end.
+#[derive(Debug, Args)]
+pub(crate) struct NaiveWorkers {
+    #[arg(long)]
+    pub(crate) database_url: String,
+    #[arg(long)]
+    pub(crate) target: String,
+    #[arg(long)]
+    pub(crate) workers: u32,
+}
