@@ -1,0 +1,60 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command;
+use crate::exit::EXIT_CODES_HELP;
+
+/// Transactional outbox: delivers the events that committed with your data, at least once and in order.
+#[derive(Debug, Parser)]
+#[command(name = "postbox", version, after_help = EXIT_CODES_HELP, max_term_width = 100)]
+#[command(disable_help_subcommand = true, infer_long_args = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Configuration")]
+pub(crate) struct Global {
+    /// Configuration file [default: postbox.toml, if there is one].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Database: postgres://user@host/db or sqlite:path. Overrides the environment and the file.
+    #[arg(long, global = true, value_name = "URL", env = "POSTBOX_DATABASE_URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
+
+    /// Schema of the tables (PostgreSQL) [default: the connection's].
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write a commented postbox.toml.
+    Init(command::init::Init),
+    /// Create or upgrade the tables.
+    Migrate(command::migrate::Migrate),
+    /// Deliver events until told to stop.
+    Relay(command::relay::Relay),
+    /// Show what is late, failing or dead.
+    Status(command::status::Status),
+    /// Look at events.
+    #[command(subcommand)]
+    Events(command::events::Events),
+    /// Look at deliveries that were given up, and send or discard them.
+    #[command(subcommand)]
+    DeadLetters(command::dead_letters::DeadLetters),
+    /// Send events again that were delivered before.
+    Replay(command::replay::Replay),
+    /// Remove finished events that are old enough.
+    Prune(command::prune::Prune),
+    /// Print the completion script of a shell.
+    Completions(command::completions::Completions),
+}

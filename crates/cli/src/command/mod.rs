@@ -1,0 +1,12 @@
+//! The commands, one file each.
+
+pub(crate) mod completions;
+pub(crate) mod dead_letters;
+pub(crate) mod events;
+pub(crate) mod init;
+pub(crate) mod migrate;
+pub(crate) mod prune;
+pub(crate) mod relay;
+pub(crate) mod replay;
+pub(crate) mod status;
+mod story;

@@ -1,0 +1,219 @@
+//! `postbox status`: what is late, failing or dead, in numbers an alert can use.
+
+use std::time::Duration;
+
+use clap::Args;
+use postbox_core::operations::{CappedCount, DestinationStatus, Status as OutboxStatus};
+
+use crate::cli::Global;
+use crate::config::{Config, Secrets, parse_duration, show_duration};
+use crate::database::{Database, Target};
+use crate::error::CommandError;
+use crate::moment::show_age;
+use crate::output::{say, say_json, table};
+
+/// Shows lag, pending, in flight, struggling and dead, in all and per destination.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Print JSON; docs/configuration.md names its fields.
+    #[arg(long)]
+    json: bool,
+
+    /// End with exit code 1 when the oldest unfinished event is older than this: 30s, 5m.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    max_lag: Option<Duration>,
+}
+
+impl Status {
+    pub(crate) async fn run(&self, global: &Global) -> Result<(), CommandError> {
+        let config = Config::load(global.config.as_deref(), Secrets::Trust)?;
+        let database = Database::open(&Target::choose(global, &config)?)?;
+        let mut status = database.operations().status().await?;
+        let configured: Vec<&str> =
+            config.destinations.iter().map(|found| found.name.value.as_str()).collect();
+        add_idle(&mut status, &configured);
+        if self.json {
+            say_json(&status)?;
+        } else {
+            say(render(&status, &configured))?;
+        }
+        self.check_lag(&status)
+    }
+
+    fn check_lag(&self, status: &OutboxStatus) -> Result<(), CommandError> {
+        match self.max_lag {
+            Some(max) if status.lag_seconds > max.as_secs_f64() => Err(CommandError::remains(
+                format!("the lag is {}, more than {}", show_age(status.lag_seconds), show_duration(max)),
+                match status.oldest_event {
+                    Some(event) => format!("`postbox events show {event}` tells why the oldest event waits"),
+                    None => "`postbox status` shows which destination is behind".into(),
+                },
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Configured destinations without exceptions, so that "all is well" is visible for each.
+fn add_idle(status: &mut OutboxStatus, configured: &[&str]) {
+    for name in configured {
+        if !status.destinations.iter().any(|known| known.name == *name) {
+            status.destinations.push(DestinationStatus {
+                name: (*name).to_owned(),
+                retry: CappedCount::default(),
+                waiting: CappedCount::default(),
+                held: CappedCount::default(),
+                dead: CappedCount::default(),
+                oldest_seconds: None,
+                last_error: None,
+            });
+        }
+    }
+    status.destinations.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+fn render(status: &OutboxStatus, configured: &[&str]) -> String {
+    let lag = match status.oldest_event {
+        Some(event) => format!("{}  (oldest unfinished event: {event})", show_age(status.lag_seconds)),
+        None => show_age(status.lag_seconds),
+    };
+    let mut text = format!(
+        "lag         {lag}\npending     {}\nin flight   {}\nstruggling  {}\ndead        {}\nunrouted    {}",
+        status.pending, status.in_flight, status.struggling, status.dead, status.unrouted
+    );
+    if !status.destinations.is_empty() {
+        let rows = status.destinations.iter().map(|found| {
+            [
+                found.name.clone(),
+                found.retry.to_string(),
+                found.waiting.to_string(),
+                found.held.to_string(),
+                found.dead.to_string(),
+                found.oldest_seconds.map_or("-".into(), show_age),
+                found.last_error.clone().unwrap_or_else(|| "-".into()),
+            ]
+        });
+        let header = ["DESTINATION", "RETRY", "WAITING", "HELD", "DEAD", "OLDEST", "LAST ERROR"];
+        text.push_str(&format!("\n\n{}", table(header, rows)));
+    }
+    if !status.relays.is_empty() {
+        let rows = status.relays.iter().map(|relay| {
+            [
+                relay.label.clone(),
+                relay.shards.to_string(),
+                relay.in_flight.to_string(),
+                show_age(status.now.duration_since(relay.started_at).as_secs_f64()),
+                format!("{:.1} s", relay.lease_seconds),
+            ]
+        });
+        text.push_str(&format!("\n\n{}", table(["RELAY", "SHARDS", "IN FLIGHT", "UP", "LEASE LEFT"], rows)));
+    }
+    for hint in hints(status, configured) {
+        text.push_str(&format!("\n\n{hint}"));
+    }
+    text
+}
+
+/// What an operator should know and can do; nothing when all is well.
+fn hints(status: &OutboxStatus, configured: &[&str]) -> Vec<String> {
+    let mut hints = Vec::new();
+    if status.relays.is_empty() && (status.pending.value > 0 || status.struggling.value > 0) {
+        hints.push("No relay is running: start `postbox relay`.".into());
+    }
+    if status.dead.value > 0 || status.destinations.iter().any(|found| found.held.value > 0) {
+        hints.push("Dead and held deliveries wait for you: `postbox dead-letters list`.".into());
+    }
+    if status.unrouted.value > 0 {
+        hints.push("Events that no destination wants: `postbox events list --state unrouted`.".into());
+    }
+    if !configured.is_empty() {
+        for found in status.destinations.iter().filter(|found| !configured.contains(&found.name.as_str())) {
+            hints.push(format!(
+                "{:?} is not in the configuration: nothing of it is sent any more.",
+                found.name
+            ));
+        }
+    }
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use postbox_core::operations::RelayStatus;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn quiet() -> OutboxStatus {
+        let zero = CappedCount::default();
+        OutboxStatus {
+            now: Timestamp::from_second(1_770_000_000).unwrap(),
+            lag_seconds: 0.0,
+            oldest_event: None,
+            pending: zero,
+            in_flight: 0,
+            struggling: zero,
+            dead: zero,
+            unrouted: zero,
+            destinations: Vec::new(),
+            relays: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_quiet_outbox_is_six_lines() {
+        assert_eq!(
+            render(&quiet(), &[]),
+            "lag         0.0 s\npending     0\nin flight   0\nstruggling  0\ndead        0\nunrouted    0"
+        );
+    }
+
+    #[test]
+    fn a_struggling_outbox_shows_who_and_why_and_what_to_do() {
+        let count = |value| CappedCount { value, capped: false };
+        let mut status = quiet();
+        status.lag_seconds = 754.0;
+        status.oldest_event = Some(Uuid::from_u128(7));
+        status.pending = CappedCount { value: 100_000, capped: true };
+        status.dead = count(2);
+        status.destinations.push(DestinationStatus {
+            name: "old".into(),
+            retry: count(1),
+            waiting: count(3),
+            held: count(0),
+            dead: count(2),
+            oldest_seconds: Some(754.0),
+            last_error: Some("answered 503".into()),
+        });
+        status.relays.push(RelayStatus {
+            relay: Uuid::from_u128(1),
+            label: "web-1:4711".into(),
+            shards: 64,
+            in_flight: 5,
+            started_at: Timestamp::from_second(1_770_000_000 - 90).unwrap(),
+            lease_seconds: 12.34,
+        });
+        let configured = ["billing"];
+        add_idle(&mut status, &configured);
+        let expected = "\
+lag         12 min 34 s  (oldest unfinished event: 00000000-0000-0000-0000-000000000007)
+pending     100000+
+in flight   0
+struggling  0
+dead        2
+unrouted    0
+
+DESTINATION  RETRY  WAITING  HELD  DEAD  OLDEST       LAST ERROR
+billing      0      0        0     0     -            -
+old          1      3        0     2     12 min 34 s  answered 503
+
+RELAY       SHARDS  IN FLIGHT  UP          LEASE LEFT
+web-1:4711  64      5          1 min 30 s  12.3 s
+
+Dead and held deliveries wait for you: `postbox dead-letters list`.
+
+\"old\" is not in the configuration: nothing of it is sent any more.";
+        assert_eq!(render(&status, &configured), expected);
+    }
+}

@@ -1,0 +1,92 @@
+//! The commented default configuration: what `postbox init` writes and where the program takes its defaults from.
+
+use toml::de::DeTable;
+
+use super::document::Section;
+use super::problem::Collector;
+use super::relay::{RelayOverrides, RelaySection};
+
+/// The text of the default configuration.
+pub(crate) const DEFAULT_TEXT: &str = include_str!("default.toml");
+
+/// The defaults of `[relay]`.
+pub(crate) fn relay_defaults() -> RelaySection {
+    let problems = Collector::default();
+    let (document, _) = DeTable::parse_recoverable(DEFAULT_TEXT);
+    let mut root = Section::new("", 0..0, document.get_ref(), &problems);
+    root.section("relay")
+        .and_then(|section| RelayOverrides::read(section).complete())
+        .expect("default.toml gives every key of [relay]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::{Config, Secrets};
+    use postbox_core::destination::{DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT};
+    use postbox_core::retry::RetryPolicy;
+    use postbox_relay::RelayConfig;
+
+    /// The default file with every commented-out key taken in.
+    fn everything() -> String {
+        DEFAULT_TEXT
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(key) if key.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => key,
+                _ => line,
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn every_key_of_the_default_file_is_accepted() {
+        let config = Config::parse("postbox.toml", &everything(), Secrets::Trust).expect("accepted");
+        assert_eq!(config.database_url.as_deref(), Some("postgres://app@localhost/shop"));
+        assert_eq!(config.destinations.len(), 1);
+    }
+
+    #[test]
+    fn every_key_that_is_known_is_in_the_default_file() {
+        let mut text = everything();
+        for key in ["database.x", "relay.x", "destination.x"] {
+            text = match key.split_once('.') {
+                Some(("destination", _)) => format!("{text}\nunknown_to_all = 1\n"),
+                Some((section, _)) => {
+                    text.replacen(&format!("[{section}]"), &format!("[{section}]\nunknown_to_all = 1"), 1)
+                }
+                None => text,
+            };
+        }
+        let problems = Config::parse("postbox.toml", &text, Secrets::Trust).expect_err("three unknown keys");
+        let shown = format!("{:?}", miette::Report::new(problems));
+        for list in shown.split("the keys are: ").skip(1) {
+            let list = list.split("\n\n").next().unwrap_or(list).split('╭').next().unwrap_or(list);
+            for key in
+                list.split(|c: char| !(c.is_ascii_lowercase() || c == '_')).filter(|key| !key.is_empty())
+            {
+                assert!(DEFAULT_TEXT.contains(&format!("{key} = ")), "`{key}` is not documented");
+            }
+        }
+        assert_eq!(shown.matches("the keys are: ").count(), 3, "{shown}");
+    }
+
+    #[test]
+    fn what_the_default_file_shows_is_what_holds_without_it() {
+        let shown = Config::parse("postbox.toml", &everything(), Secrets::Trust).expect("accepted");
+        let shown = &shown.destinations[0];
+        let short = "[[destination]]\nname = \"a\"\nkind = \"webhook\"\nurl = \"http://localhost/\"\n";
+        let short = Config::parse("postbox.toml", short, Secrets::Trust).expect("accepted");
+        let short = &short.destinations[0];
+        assert_eq!(shown.retry, short.retry);
+        assert_eq!(shown.retry, RetryPolicy::default());
+        assert_eq!((shown.concurrency, shown.timeout.value), (short.concurrency, short.timeout.value));
+        assert_eq!((shown.concurrency, shown.timeout.value), (DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT));
+        let (relay, code) = (relay_defaults(), RelayConfig::default());
+        assert_eq!(
+            (relay.poll_interval, relay.max_in_flight),
+            (code.limits.poll_interval, code.limits.max_in_flight)
+        );
+        assert_eq!((relay.lease_ttl, relay.drain_timeout), (code.lease_ttl, code.drain_timeout));
+    }
+}

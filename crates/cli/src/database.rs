@@ -1,0 +1,120 @@
+//! From a database URL to a store.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use postbox_core::operations::Operations;
+use postbox_core::store::Store;
+use postbox_sqlite::SqliteStore;
+
+use crate::cli::Global;
+use crate::config::{Config, Secrets};
+use crate::error::CommandError;
+
+/// Schemes of databases that this build knows, as an error lists them.
+const KNOWN: &str = "this build knows postgres://user@host/database and sqlite:path/to/file.db";
+
+/// Which database, before anything connects to it. Shows itself without a password.
+pub(crate) enum Target {
+    /// A SQLite file.
+    Sqlite { path: PathBuf },
+}
+
+impl Target {
+    /// What the command line, the environment or the file says, in this order.
+    ///
+    /// # Errors
+    /// When the file is wrong, no database is named anywhere, or its URL cannot be used.
+    pub(crate) fn find(global: &Global) -> Result<Self, CommandError> {
+        Self::choose(global, &Config::load(global.config.as_deref(), Secrets::Trust)?)
+    }
+
+    /// As [`Target::find`], with the file already read.
+    ///
+    /// # Errors
+    /// When no database is named anywhere, or its URL cannot be used.
+    pub(crate) fn choose(global: &Global, config: &Config) -> Result<Self, CommandError> {
+        let given = global.database_url.as_deref().filter(|url| !url.is_empty());
+        let Some(url) = given.or(config.database_url.as_deref()) else {
+            let file = match &config.file {
+                Some(path) => format!("[database] url in {}", path.display()),
+                None => "[database] url in postbox.toml (`postbox init` writes one)".into(),
+            };
+            return Err(CommandError::usage(
+                "no database is named",
+                format!("give --database-url, POSTBOX_DATABASE_URL, or {file}; {KNOWN}"),
+            ));
+        };
+        Self::parse(url, global.schema.as_deref().or(config.schema.as_deref()))
+    }
+
+    fn parse(url: &str, schema: Option<&str>) -> Result<Self, CommandError> {
+        // The URL itself is in no message: it may hold a password.
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        match scheme {
+            "sqlite" => {
+                if schema.is_some() {
+                    return Err(CommandError::usage(
+                        "a SQLite database has no schemas",
+                        "leave out --schema and [database] schema",
+                    ));
+                }
+                Ok(Self::Sqlite { path: postbox_sqlite::parse_url(url)? })
+            }
+            "mysql" | "mariadb" => Err(CommandError::usage(format!("{scheme} is not in this build"), KNOWN)),
+            _ if scheme.chars().all(|c| c.is_ascii_alphanumeric()) && !scheme.is_empty() => {
+                Err(CommandError::usage(format!("there is no database of scheme \"{scheme}:\""), KNOWN))
+            }
+            _ => Err(CommandError::usage("the database URL has no scheme", KNOWN)),
+        }
+    }
+
+    /// The SQL that `postbox migrate` would run on an empty database.
+    pub(crate) fn migration_sql(&self) -> String {
+        match self {
+            Self::Sqlite { .. } => postbox_sqlite::migration_sql(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
+        }
+    }
+}
+
+/// An open database.
+pub(crate) struct Database {
+    store: Arc<dyn Store>,
+    operations: Arc<dyn Operations>,
+}
+
+impl Database {
+    /// Makes the store for `target`; it connects when it is first used.
+    ///
+    /// # Errors
+    /// When the target cannot be used at all.
+    pub(crate) fn open(target: &Target) -> Result<Self, CommandError> {
+        match target {
+            Target::Sqlite { path } => Ok(Self::over(SqliteStore::open(path)?)),
+        }
+    }
+
+    fn over<S: Store + Operations + 'static>(store: S) -> Self {
+        let store = Arc::new(store);
+        Self { store: Arc::clone(&store) as Arc<dyn Store>, operations: store }
+    }
+
+    /// For the relay.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// For an operator.
+    pub(crate) fn operations(&self) -> &dyn Operations {
+        &*self.operations
+    }
+}

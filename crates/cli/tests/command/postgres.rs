@@ -1,0 +1,68 @@
+//! The same command against PostgreSQL, on a private cluster.
+
+use postbox_testkit::postgres::PgCluster;
+
+use crate::bench::Bench;
+use crate::receiver::Receiver;
+
+#[test]
+fn the_whole_way_from_migrate_to_prune() {
+    let database = PgCluster::shared().database();
+    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
+    bench.run(&["status"]).ended_with(4).complains(&["postbox migrate"]);
+    bench.run(&["migrate"]).succeeded().says(&["applied migration"]);
+    bench.run(&["migrate"]).succeeded().says(&["the tables are current"]);
+    bench.write_destination(&receiver.url(), "");
+    database.sql(
+        "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
+         SELECT 'order', '42', 'order.confirmed', '{\"total\": 12}' FROM generate_series(1, 10)",
+    );
+    bench.run(&["relay", "--once"]).succeeded().says(&["10 delivered"]);
+    let sequence: Vec<i64> =
+        receiver.received().iter().map(|request| request.body["sequence"].as_i64().unwrap()).collect();
+    assert_eq!(sequence, (1..=10).collect::<Vec<_>>());
+    bench.run(&["status", "--max-lag", "1s"]).succeeded().says(&["pending     0"]);
+    bench.run(&["replay", "--all"]).succeeded().says(&["10 deliveries put back"]);
+    bench.run(&["relay", "--once"]).succeeded();
+    assert_eq!(receiver.received().len(), 20);
+    bench.run(&["prune", "--older-than", "0s"]).succeeded().says(&["10 events removed"]);
+}
+
+#[test]
+fn dead_letters_come_back() {
+    let database = PgCluster::shared().database();
+    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
+    bench.run(&["migrate"]).succeeded();
+    bench.write_destination(&receiver.url(), "");
+    database.sql(
+        "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
+         VALUES ('order', '1', 'order.confirmed', '{}'), ('order', '2', 'order.confirmed', '{}')",
+    );
+    receiver.answer(500);
+    bench.run(&["relay", "--once"]).ended_with(1);
+    bench.run(&["status"]).succeeded().says(&["dead        2", "dead-letters list"]);
+    bench.run(&["dead-letters", "discard", "--aggregate-id", "1"]).succeeded();
+    receiver.answer(200);
+    bench.run(&["dead-letters", "replay", "--all"]).succeeded().says(&["1 delivery put back"]);
+    bench.run(&["relay", "--once"]).succeeded().says(&["1 delivered"]);
+}
+
+#[test]
+fn the_tables_can_live_in_a_schema_of_their_own() {
+    let database = PgCluster::shared().database();
+    let bench = Bench::on(database.url());
+    database.sql("CREATE SCHEMA events");
+    bench.run(&["migrate", "--schema", "events"]).succeeded();
+    bench.run(&["status", "--schema", "events"]).succeeded();
+    bench.run(&["status"]).ended_with(4);
+    assert_eq!(database.sql("SELECT to_regclass('events.outbox') IS NOT NULL").trim(), "t");
+}
+
+#[test]
+fn the_printed_migration_makes_the_tables_that_the_command_uses() {
+    let database = PgCluster::shared().database();
+    let bench = Bench::on(database.url());
+    let sql = bench.run(&["migrate", "--print"]).succeeded().out;
+    database.sql(&sql);
+    bench.run(&["migrate"]).succeeded().says(&["the tables are current"]);
+}
