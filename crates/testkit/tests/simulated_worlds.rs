@@ -5,7 +5,8 @@ use postbox_testkit::simulator::{Plan, Report, run};
 /// Fresh seeds begin here: `POSTBOX_SIM_SEED`, or the clock.
 fn first_fresh_seed() -> u64 {
     std::env::var("POSTBOX_SIM_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970");
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970");
         u64::try_from(now.as_micros()).expect("a clock before the year 586000")
     })
 }
@@ -50,4 +51,13 @@ fn no_fresh_seed_breaks_a_promise() {
 #[test]
 fn the_same_seed_is_the_same_world() {
     assert_eq!(run(Plan::troubled(7)), run(Plan::troubled(7)));
+}
+
+/// `POSTBOX_SIM_ONE=<seed>` replays one world (and `POSTBOX_SIM_TRACE=1` prints everything that happens in it).
+#[test]
+fn one_named_seed_replays() {
+    if let Some(seed) = std::env::var("POSTBOX_SIM_ONE").ok().and_then(|text| text.parse().ok()) {
+        println!("{:#?}", Plan::troubled(seed));
+        println!("{:?}", run(Plan::troubled(seed)).unwrap_or_else(|broken| panic!("{broken}")));
+    }
 }

@@ -66,7 +66,11 @@ impl Engine {
             self.note_closed_lane(key);
             return;
         }
+        let parked = record.state.is_unfinished();
         delivery.done = Some(record);
+        if parked && let Some(lane) = self.lanes.get_mut(&key) {
+            lane.unsettled += 1;
+        }
         if first && several {
             self.splits.push_back((now + self.limits.split_after, id));
         }
@@ -125,8 +129,10 @@ impl Engine {
             if done {
                 self.window.forget_delivery(key.destination, id);
             }
-            if unfinished {
-                self.note_closed_lane(key);
+            match (unfinished, done) {
+                (true, true) => self.settling.note_lane(key),
+                (true, false) => self.note_closed_lane(key),
+                (false, _) => {}
             }
         }
     }

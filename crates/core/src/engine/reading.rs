@@ -1,5 +1,6 @@
 //! Reading: what to ask the store for, and taking in what it answered.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::lane::LaneKey;
 use super::window::{HeldDelivery, HeldEvent};
 use super::{Answer, DestinationSlot, Engine, Moment, Read};
 use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
-use crate::event::{Event, OutboxId, Shard};
+use crate::event::{Event, LaneId, OutboxId, Shard};
 use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
 
 /// Parked deliveries of one lane that are read back at once.
@@ -143,7 +144,7 @@ impl Engine {
     }
 
     fn scan_done(&mut self, now: Moment, scan: Scan, mut loaded: Vec<Arrival>) {
-        let mut beyond = Vec::new();
+        let mut beyond: HashMap<LaneId, Option<Arc<Event>>> = HashMap::new();
         let mut arrivals = Vec::with_capacity(scan.rows.len());
         let (progress, rows) = (Scan { rows: Vec::new(), shards: scan.shards }, scan.rows);
         for row in rows {
@@ -152,8 +153,15 @@ impl Engine {
             }
             match row.arrival {
                 Some(arrival) => arrivals.push(arrival),
-                None if row.id > self.feed.cursor(row.shard) => beyond.push(row.lane_id),
+                None if row.id > self.feed.cursor(row.shard) => {
+                    beyond.entry(row.lane_id).or_default();
+                }
                 None => {}
+            }
+        }
+        for arrival in &arrivals {
+            if let Some(last) = beyond.get_mut(&arrival.event.lane_id) {
+                *last = Some(Arc::clone(&arrival.event));
             }
         }
         let found = !loaded.is_empty() || arrivals.iter().any(|a| !self.window.knows(a.event.id));
@@ -161,8 +169,8 @@ impl Engine {
         arrivals.append(&mut loaded);
         arrivals.sort_by_key(|arrival| arrival.event.id);
         self.arrive(now, arrivals);
-        for lane_id in beyond {
-            self.window.saturate(lane_id);
+        for (lane_id, last) in beyond {
+            self.window.saturate(lane_id, last.as_ref());
         }
         self.feed.scanned(now, &progress, found, self.limits.poll_interval);
     }
@@ -248,6 +256,10 @@ impl Engine {
         if !self.feed.is_current(shard) || head.state == DeliveryState::Held || head.due_in > Duration::ZERO {
             return false;
         }
+        // A read that is older than one of our records says nothing about what may follow it.
+        if parked.deliveries.iter().any(|d| self.window.is_haunted(destination, d.event.id)) {
+            return false;
+        }
         let key = LaneKey { destination, lane_id: parked.lane_id };
         let mut found = false;
         for delivery in parked.deliveries {
@@ -255,7 +267,7 @@ impl Engine {
                 break;
             }
             let id = delivery.event.id;
-            if self.window.knows_delivery(destination, id) {
+            if self.window.holds_delivery(destination, id) {
                 continue;
             }
             found = true;

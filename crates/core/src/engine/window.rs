@@ -90,10 +90,14 @@ impl Window {
         self.ghosts.contains(&id) || self.events.get(&id).is_some_and(|held| held.on_todo)
     }
 
-    /// Whether a parked row of this delivery is no news.
-    pub(super) fn knows_delivery(&self, destination: usize, id: OutboxId) -> bool {
+    /// Whether this delivery is in memory.
+    pub(super) fn holds_delivery(&self, destination: usize, id: OutboxId) -> bool {
+        self.events.get(&id).is_some_and(|held| held.delivery(destination).is_some())
+    }
+
+    /// Whether a read may have seen this delivery as it was before a record that we made.
+    pub(super) fn is_haunted(&self, destination: usize, id: OutboxId) -> bool {
         self.delivery_ghosts.contains(&(destination, id))
-            || self.events.get(&id).is_some_and(|held| held.delivery(destination).is_some())
     }
 
     pub(super) fn get(&self, id: OutboxId) -> Option<&HeldEvent> {
@@ -107,13 +111,7 @@ impl Window {
     /// Takes an event of the to-do list in. Events of one aggregate come in order.
     pub(super) fn insert_todo(&mut self, held: HeldEvent) {
         let event = Arc::clone(&held.event);
-        let aggregate = self.aggregates.entry(event.lane_id).or_insert_with(|| Aggregate {
-            todo: VecDeque::new(),
-            last_seq: 0,
-            saturated: false,
-            sample: Arc::clone(&event),
-        });
-        aggregate.last_seq = aggregate.last_seq.max(event.aggregate_seq);
+        let aggregate = self.aggregate_of(&event);
         let place = aggregate.todo.iter().rposition(|&other| other < event.id).map_or(0, |n| n + 1);
         aggregate.todo.insert(place, event.id);
         self.events.insert(event.id, held);
@@ -204,11 +202,25 @@ impl Window {
         }
     }
 
-    /// There is more of this aggregate than was read.
-    pub(super) fn saturate(&mut self, lane_id: LaneId) {
+    /// There is more of this aggregate than was read. `last` is the last event that was, which may be parked by now.
+    pub(super) fn saturate(&mut self, lane_id: LaneId, last: Option<&Arc<Event>>) {
+        if let Some(last) = last {
+            self.aggregate_of(last);
+        }
         if let Some(aggregate) = self.aggregates.get_mut(&lane_id) {
             aggregate.saturated = true;
         }
+    }
+
+    fn aggregate_of(&mut self, event: &Arc<Event>) -> &mut Aggregate {
+        let aggregate = self.aggregates.entry(event.lane_id).or_insert_with(|| Aggregate {
+            todo: VecDeque::new(),
+            last_seq: 0,
+            saturated: false,
+            sample: Arc::clone(event),
+        });
+        aggregate.last_seq = aggregate.last_seq.max(event.aggregate_seq);
+        aggregate
     }
 
     /// Everything of this aggregate was read.

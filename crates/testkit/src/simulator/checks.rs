@@ -12,9 +12,11 @@ type DeliveryKey = (usize, OutboxId);
 
 /// Everything that was seen from outside: which attempts started and which were confirmed.
 #[derive(Debug, Default)]
-pub struct Witness {
+pub(super) struct Witness {
     started: BTreeMap<DeliveryKey, u32>,
     confirmed: BTreeSet<DeliveryKey>,
+    /// Confirmations after which nothing was sent again. A repeat may itself need several attempts and counts once.
+    unrepeated: BTreeSet<DeliveryKey>,
     /// Attempts started after a confirmation that some relay had taken in.
     pub repeats: u64,
     /// Attempts that may be repeated: in flight or not yet settled when their relay died or lost its lease.
@@ -23,11 +25,12 @@ pub struct Witness {
     lanes: BTreeMap<(usize, LaneId), Vec<OutboxId>>,
     replayed: BTreeSet<DeliveryKey>,
     given_up: BTreeSet<DeliveryKey>,
+    repeated: BTreeSet<DeliveryKey>,
 }
 
 impl Witness {
     /// An event committed that is routed to these destinations.
-    pub fn committed(&mut self, event: &Event, destinations: &[usize]) {
+    pub(super) fn committed(&mut self, event: &Event, destinations: &[usize]) {
         for &destination in destinations {
             let lane = self.lanes.entry((destination, event.lane_id)).or_default();
             lane.push(event.id);
@@ -39,7 +42,7 @@ impl Witness {
     ///
     /// # Errors
     /// What is broken, in one line.
-    pub fn starts(
+    pub(super) fn starts(
         &mut self,
         store: &SimStore,
         names: &[Arc<str>],
@@ -50,8 +53,9 @@ impl Witness {
         if !store.is_committed(event.id) {
             return Err(format!("P2: event {} was sent but never committed", event.id));
         }
-        if self.confirmed.contains(&key) && !self.replayed.contains(&key) {
+        if self.unrepeated.remove(&key) && !self.replayed.contains(&key) {
             self.repeats += 1;
+            self.repeated.insert(key);
         }
         let first = !self.started.contains_key(&key);
         *self.started.entry(key).or_insert(0) += 1;
@@ -62,7 +66,8 @@ impl Witness {
         for &earlier in lane.iter().take_while(|&&id| id < event.id) {
             let row = store.deliveries.get(&(earlier, Arc::clone(&names[destination])));
             let terminal = row.is_some_and(|row| !row.state.is_unfinished());
-            let known = self.confirmed.contains(&(destination, earlier)) || self.given_up.contains(&(destination, earlier));
+            let known = self.confirmed.contains(&(destination, earlier))
+                || self.given_up.contains(&(destination, earlier));
             if !terminal && !known {
                 return Err(format!(
                     "P3: destination {destination}, lane {}: event {} was sent before {earlier} was delivered or terminal",
@@ -74,18 +79,19 @@ impl Witness {
     }
 
     /// A relay took in that an attempt was confirmed.
-    pub fn confirmed(&mut self, destination: usize, id: OutboxId) {
+    pub(super) fn confirmed(&mut self, destination: usize, id: OutboxId) {
         self.confirmed.insert((destination, id));
+        self.unrepeated.insert((destination, id));
         self.replayed.remove(&(destination, id));
     }
 
     /// A relay decided to give a delivery up; it may not be recorded yet.
-    pub fn given_up(&mut self, destination: usize, id: OutboxId) {
+    pub(super) fn given_up(&mut self, destination: usize, id: OutboxId) {
         self.given_up.insert((destination, id));
     }
 
     /// An operator had a delivery sent again.
-    pub fn replayed(&mut self, destination: usize, id: OutboxId) {
+    pub(super) fn replayed(&mut self, destination: usize, id: OutboxId) {
         self.replayed.insert((destination, id));
     }
 
@@ -93,18 +99,23 @@ impl Witness {
     ///
     /// # Errors
     /// What is broken, in one line.
-    pub fn attempts_are_honest(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
+    pub(super) fn attempts_are_honest(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
         for ((id, name), row) in &store.deliveries {
             let Some(destination) = names.iter().position(|other| other == name) else { continue };
             let started = self.started.get(&(destination, *id)).copied().unwrap_or(0);
             if row.attempts > started {
-                return Err(format!("P4: event {id} at {name}: {} attempts recorded, {started} made", row.attempts));
+                return Err(format!(
+                    "P4: event {id} at {name}: {} attempts recorded, {started} made",
+                    row.attempts
+                ));
             }
             if row.state == DeliveryState::Dead && started == 0 {
                 return Err(format!("P4: event {id} at {name} was given up untried"));
             }
             if row.state == DeliveryState::Delivered && !self.confirmed.contains(&(destination, *id)) {
-                return Err(format!("P8: event {id} at {name} is recorded as delivered but was never confirmed"));
+                return Err(format!(
+                    "P8: event {id} at {name} is recorded as delivered but was never confirmed"
+                ));
             }
         }
         Ok(())
@@ -114,7 +125,7 @@ impl Witness {
     ///
     /// # Errors
     /// What is broken, in one line.
-    pub fn heads_are_first(store: &SimStore) -> Result<(), String> {
+    pub(super) fn heads_are_first(store: &SimStore) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for ((id, name), row) in &store.deliveries {
             if !row.state.is_unfinished() {
@@ -122,7 +133,10 @@ impl Witness {
             }
             let first = seen.insert((Arc::clone(name), row.lane_id));
             if first == (row.state == DeliveryState::Waiting) {
-                return Err(format!("heads: event {id} at {name} is {} (first: {first})", row.state.as_str()));
+                return Err(format!(
+                    "heads: event {id} at {name} is {} (first: {first})",
+                    row.state.as_str()
+                ));
             }
         }
         Ok(())
@@ -132,18 +146,23 @@ impl Witness {
     ///
     /// # Errors
     /// What is missing or too much, in one line.
-    pub fn ledger(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
+    pub(super) fn ledger(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
         for ((destination, lane_id), ids) in &self.lanes {
             for id in ids {
                 let row = store.deliveries.get(&(*id, Arc::clone(&names[*destination])));
                 if row.is_none_or(|row| row.state.is_unfinished()) {
                     let state = row.map_or("without a row", |row| row.state.as_str());
-                    return Err(format!("P1: event {id} of lane {lane_id} at destination {destination} ends {state}"));
+                    return Err(format!(
+                        "P1: event {id} of lane {lane_id} at destination {destination} ends {state}"
+                    ));
                 }
             }
         }
         if self.repeats > self.excused {
-            return Err(format!("P5: {} repeats, only {} have an excuse", self.repeats, self.excused));
+            return Err(format!(
+                "P5: {} repeats, only {} have an excuse; repeated (destination, event): {:?}",
+                self.repeats, self.excused, self.repeated
+            ));
         }
         Ok(())
     }

@@ -12,14 +12,14 @@ use postbox_core::outcome::Outcome;
 use postbox_core::store::{Arrival, DueRequest, RefillRequest, Scan, SettleBatch, SettleReport};
 
 /// How long a lease lasts in the simulated world.
-pub const LEASE_TTL: Duration = Duration::from_millis(600);
+pub(super) const LEASE_TTL: Duration = Duration::from_millis(600);
 
 /// Longest time of one attempt in the simulated world.
-pub const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(150);
+pub(super) const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// A call to the database.
 #[derive(Debug, Clone)]
-pub enum Call {
+pub(super) enum Call {
     /// A read the engine asked for.
     Read(Read),
     /// The second half of a scan.
@@ -36,7 +36,7 @@ pub enum Call {
 
 /// What comes back to a relay.
 #[derive(Debug, Clone)]
-pub enum Happening {
+pub(super) enum Happening {
     /// Nothing but time passed.
     Woke,
     /// An attempt ended.
@@ -65,7 +65,7 @@ pub enum Happening {
 
 /// What a relay wants done.
 #[derive(Debug)]
-pub enum Order {
+pub(super) enum Order {
     /// Send a call.
     Call(Call),
     /// Send it after a pause.
@@ -78,7 +78,7 @@ pub enum Order {
 
 /// One running relay process.
 #[derive(Debug)]
-pub struct SimRelay {
+pub(super) struct SimRelay {
     /// The real engine.
     pub engine: Engine,
     /// Its identity in the database.
@@ -99,7 +99,13 @@ pub struct SimRelay {
 impl SimRelay {
     /// A process started at `born` (world time).
     #[must_use]
-    pub fn new(born: Duration, number: u64, limits: Limits, destinations: Vec<Destination>, seed: u64) -> Self {
+    pub(super) fn new(
+        born: Duration,
+        number: u64,
+        limits: Limits,
+        destinations: Vec<Destination>,
+        seed: u64,
+    ) -> Self {
         let first = u128::from(number) << 64;
         Self {
             engine: Engine::new(limits, destinations, seed),
@@ -118,18 +124,18 @@ impl SimRelay {
 
     /// Its own clock.
     #[must_use]
-    pub fn clock(&self, world: Duration) -> Moment {
+    pub(super) fn clock(&self, world: Duration) -> Moment {
         world.saturating_sub(self.born)
     }
 
     /// Whether it said goodbye and is gone.
     #[must_use]
-    pub fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         self.left && !self.lease_busy
     }
 
     /// Takes in what happened.
-    pub fn take_in(&mut self, world: Duration, happening: Happening) -> Option<Order> {
+    pub(super) fn take_in(&mut self, world: Duration, happening: Happening) -> Option<Order> {
         let now = self.clock(world);
         match happening {
             Happening::Woke => {}
@@ -186,7 +192,7 @@ impl SimRelay {
     }
 
     /// What it wants done now.
-    pub fn orders(&mut self, world: Duration) -> Vec<Order> {
+    pub(super) fn orders(&mut self, world: Duration) -> Vec<Order> {
         let now = self.clock(world);
         let mut orders = Vec::new();
         let cancelled = self.engine.take_cancelled();
@@ -229,7 +235,7 @@ impl SimRelay {
 
     /// When it wants to be woken, in world time.
     #[must_use]
-    pub fn next_wake(&self) -> Duration {
+    pub(super) fn next_wake(&self) -> Duration {
         let beat = if self.lease_busy { Moment::MAX } else { self.next_beat };
         let wake = self.engine.next_wake().unwrap_or(Moment::MAX).min(beat);
         self.born.saturating_add(wake)

@@ -14,11 +14,11 @@ use postbox_core::store::{
 use uuid::Uuid;
 
 /// A producer's transaction.
-pub type Transaction = u64;
+pub(super) type Transaction = u64;
 
 /// A row of `outbox_delivery`.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub(super) struct Row {
     /// The event's aggregate.
     pub lane_id: LaneId,
     /// Its shard.
@@ -42,7 +42,7 @@ struct Owner {
 
 /// The whole database.
 #[derive(Debug)]
-pub struct SimStore {
+pub(super) struct SimStore {
     /// The database's clock.
     pub now: Duration,
     events: BTreeMap<OutboxId, Arc<Event>>,
@@ -56,12 +56,13 @@ pub struct SimStore {
     pub deliveries: BTreeMap<(OutboxId, Arc<str>), Row>,
     owners: Vec<Owner>,
     relays: BTreeMap<RelayId, Duration>,
+    evicted: Vec<RelayId>,
 }
 
 impl SimStore {
     /// An empty database.
     #[must_use]
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             now: Duration::ZERO,
             events: BTreeMap::new(),
@@ -74,11 +75,17 @@ impl SimStore {
             deliveries: BTreeMap::new(),
             owners: (0..SHARD_COUNT).map(|_| Owner { relay: None, epoch: 0 }).collect(),
             relays: BTreeMap::new(),
+            evicted: Vec::new(),
         }
     }
 
     /// Writes an event in a transaction; `None` when another transaction holds the aggregate.
-    pub fn insert(&mut self, transaction: Transaction, lane_id: LaneId, event_type: &str) -> Option<OutboxId> {
+    pub(super) fn insert(
+        &mut self,
+        transaction: Transaction,
+        lane_id: LaneId,
+        event_type: &str,
+    ) -> Option<OutboxId> {
         if *self.locks.entry(lane_id).or_insert(transaction) != transaction {
             return None;
         }
@@ -104,7 +111,7 @@ impl SimStore {
     }
 
     /// Ends a transaction. Returns the events it committed.
-    pub fn end(&mut self, transaction: Transaction, commit: bool) -> Vec<Arc<Event>> {
+    pub(super) fn end(&mut self, transaction: Transaction, commit: bool) -> Vec<Arc<Event>> {
         let ids = self.open.remove(&transaction).unwrap_or_default();
         self.locks.retain(|_, holder| *holder != transaction);
         let mut committed = Vec::new();
@@ -124,19 +131,13 @@ impl SimStore {
 
     /// Whether the event's transaction committed.
     #[must_use]
-    pub fn is_committed(&self, id: OutboxId) -> bool {
+    pub(super) fn is_committed(&self, id: OutboxId) -> bool {
         self.committed.contains(&id)
     }
 
     /// Committed events in order of id.
-    pub fn committed(&self) -> impl Iterator<Item = &Arc<Event>> {
+    pub(super) fn committed(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.committed.iter().filter_map(|id| self.events.get(id))
-    }
-
-    /// Whether the event is on the to-do list.
-    #[must_use]
-    pub fn is_pending(&self, event: &Event) -> bool {
-        self.pending.contains(&(event.shard, event.id))
     }
 
     fn arrival(&self, id: OutboxId) -> Option<Arrival> {
@@ -151,14 +152,15 @@ impl SimStore {
 
     /// See `postbox_core::store::Store::scan`.
     #[must_use]
-    pub fn scan(&self, request: &ScanRequest) -> Scan {
+    pub(super) fn scan(&self, request: &ScanRequest) -> Scan {
         let undecided = self.open.values().flatten().min().copied();
         let decided = undecided.map_or(self.last_id, |id| id - 1);
         let mut scan = Scan::default();
         for shard in &request.shards {
             let mut per_lane: BTreeMap<LaneId, u32> = BTreeMap::new();
             let (mut beyond, mut last, mut more) = (0, shard.cursor, false);
-            for &(_, id) in self.pending.range((shard.shard, shard.floor + 1)..=(shard.shard, OutboxId::MAX)) {
+            for &(_, id) in self.pending.range((shard.shard, shard.floor + 1)..=(shard.shard, OutboxId::MAX))
+            {
                 let lane_id = self.events[&id].lane_id;
                 let saturated = request.saturated.contains(&lane_id);
                 if id <= shard.cursor {
@@ -188,7 +190,7 @@ impl SimStore {
 
     /// See `postbox_core::store::Store::load`.
     #[must_use]
-    pub fn load(&self, ids: &[(Shard, OutboxId)]) -> Vec<Arrival> {
+    pub(super) fn load(&self, ids: &[(Shard, OutboxId)]) -> Vec<Arrival> {
         let mut ids: Vec<_> = ids.iter().filter(|key| self.pending.contains(key)).map(|key| key.1).collect();
         ids.sort_unstable();
         ids.into_iter().filter_map(|id| self.arrival(id)).collect()
@@ -196,7 +198,7 @@ impl SimStore {
 
     /// See `postbox_core::store::Store::refill`.
     #[must_use]
-    pub fn refill(&self, request: &RefillRequest) -> Vec<Arrival> {
+    pub(super) fn refill(&self, request: &RefillRequest) -> Vec<Arrival> {
         let rows = self.pending.range((request.shard, 0)..=(request.shard, OutboxId::MAX)).map(|key| key.1);
         let wanted = rows.filter(|id| {
             let event = &self.events[id];
@@ -207,7 +209,7 @@ impl SimStore {
 
     /// See `postbox_core::store::Store::due`.
     #[must_use]
-    pub fn due(&self, request: &DueRequest) -> Vec<ParkedLane> {
+    pub(super) fn due(&self, request: &DueRequest) -> Vec<ParkedLane> {
         let mut found = Vec::new();
         for (destination, limit) in &request.destinations {
             let mut heads: Vec<(Duration, LaneId)> = self
@@ -244,19 +246,21 @@ impl SimStore {
     }
 
     /// Unfinished deliveries of a lane, in order.
-    pub fn lane<'a>(
+    pub(super) fn lane<'a>(
         &'a self,
         destination: &'a Arc<str>,
         lane_id: LaneId,
     ) -> impl Iterator<Item = (OutboxId, &'a Row)> + 'a {
         self.deliveries
             .iter()
-            .filter(move |((_, d), row)| d == destination && row.lane_id == lane_id && row.state.is_unfinished())
+            .filter(move |((_, d), row)| {
+                d == destination && row.lane_id == lane_id && row.state.is_unfinished()
+            })
             .map(|((id, _), row)| (*id, row))
     }
 
     /// See `postbox_core::store::Store::settle`.
-    pub fn settle(&mut self, batch: &SettleBatch, relay: RelayId) -> SettleReport {
+    pub(super) fn settle(&mut self, batch: &SettleBatch, relay: RelayId) -> SettleReport {
         let current = |term: &&Term| {
             let owner = &self.owners[usize::from(term.shard)];
             owner.relay == Some(relay) && owner.epoch == term.epoch
@@ -318,7 +322,7 @@ impl SimStore {
     }
 
     /// What an operator's replay of one dead letter does.
-    pub fn replay(&mut self, id: OutboxId, destination: &Arc<str>) {
+    pub(super) fn replay(&mut self, id: OutboxId, destination: &Arc<str>) {
         if let Some(row) = self.deliveries.get_mut(&(id, Arc::clone(destination))) {
             row.state = DeliveryState::Waiting;
             row.attempts = 0;
@@ -329,13 +333,16 @@ impl SimStore {
     }
 
     /// See `postbox_core::store::Store::heartbeat`.
-    pub fn heartbeat(&mut self, heartbeat: &Heartbeat, joined: bool) -> LeaseAnswer {
+    pub(super) fn heartbeat(&mut self, heartbeat: &Heartbeat, joined: bool) -> LeaseAnswer {
         if joined && !self.relays.contains_key(&heartbeat.relay) {
             return LeaseAnswer::Evicted;
         }
         self.relays.insert(heartbeat.relay, self.now + heartbeat.ttl);
         let now = self.now;
+        let evicted: Vec<RelayId> =
+            self.relays.iter().filter(|(_, until)| **until <= now).map(|(relay, _)| *relay).collect();
         self.relays.retain(|_, until| *until > now);
+        self.evicted.extend(evicted);
         let live = u32::try_from(self.relays.len()).unwrap_or(u32::MAX);
         for owner in &mut self.owners {
             if owner.relay.is_some_and(|relay| !self.relays.contains_key(&relay)) {
@@ -354,13 +361,18 @@ impl SimStore {
         LeaseAnswer::Held { terms, live }
     }
 
+    /// Relays that were evicted since this was last asked.
+    pub(super) fn take_evicted(&mut self) -> Vec<RelayId> {
+        std::mem::take(&mut self.evicted)
+    }
+
     fn terms_of(&self, relay: RelayId) -> Vec<Term> {
         let owned = (0..SHARD_COUNT).zip(&self.owners).filter(|(_, owner)| owner.relay == Some(relay));
         owned.map(|(shard, owner)| Term { shard, epoch: owner.epoch }).collect()
     }
 
     /// See `postbox_core::store::Store::hand_back`.
-    pub fn hand_back(&mut self, relay: RelayId, terms: &[Term]) {
+    pub(super) fn hand_back(&mut self, relay: RelayId, terms: &[Term]) {
         for term in terms {
             let owner = &mut self.owners[usize::from(term.shard)];
             if owner.relay == Some(relay) && owner.epoch == term.epoch {
@@ -370,7 +382,7 @@ impl SimStore {
     }
 
     /// See `postbox_core::store::Store::leave`.
-    pub fn leave(&mut self, relay: RelayId) {
+    pub(super) fn leave(&mut self, relay: RelayId) {
         let terms = self.terms_of(relay);
         self.hand_back(relay, &terms);
         self.relays.remove(&relay);

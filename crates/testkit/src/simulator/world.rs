@@ -9,6 +9,7 @@ use postbox_core::delivery::DeliveryState;
 use postbox_core::destination::Destination;
 use postbox_core::engine::{AttemptId, Read, Start};
 use postbox_core::event::{LaneId, OutboxId};
+use postbox_core::lease::RelayId;
 use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
 use postbox_core::route::Route;
 
@@ -21,6 +22,9 @@ use super::store::{SimStore, Transaction};
 /// Virtual time after the troubles within which everything must have come to its end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Longest time for which a relay is frozen: more than two leases.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1_500);
+
 /// Steps of one world at most; more is a livelock.
 const MOST_STEPS: u64 = 2_000_000;
 
@@ -28,20 +32,57 @@ const MOST_STEPS: u64 = 2_000_000;
 #[derive(Debug, Clone)]
 enum Coming {
     /// A call reaches the database.
-    Call { relay: usize, life: u64, call: Call, asked: Duration },
+    Call {
+        relay: usize,
+        life: u64,
+        call: Call,
+        asked: Duration,
+    },
     /// Something reaches a relay.
-    To { relay: usize, life: u64, happening: Happening },
+    To {
+        relay: usize,
+        life: u64,
+        happening: Happening,
+    },
     /// An attempt reaches its receiver.
-    Attempt { relay: usize, life: u64, id: AttemptId, destination: usize, event: OutboxId },
-    Wake { relay: usize, life: u64 },
-    Begin { transaction: Transaction },
-    End { transaction: Transaction, commit: bool },
-    Crash { relay: usize },
-    Boot { relay: usize },
-    Stop { relay: usize },
-    Pause { relay: usize, lasts: Duration },
-    Resume { relay: usize, life: u64 },
-    Outage { lasts: Duration },
+    Attempt {
+        relay: usize,
+        life: u64,
+        id: AttemptId,
+        destination: usize,
+        event: OutboxId,
+    },
+    Wake {
+        relay: usize,
+        life: u64,
+    },
+    Begin {
+        transaction: Transaction,
+    },
+    End {
+        transaction: Transaction,
+        commit: bool,
+    },
+    Crash {
+        relay: usize,
+    },
+    Boot {
+        relay: usize,
+    },
+    Stop {
+        relay: usize,
+    },
+    Pause {
+        relay: usize,
+        lasts: Duration,
+    },
+    Resume {
+        relay: usize,
+        life: u64,
+    },
+    Outage {
+        lasts: Duration,
+    },
     Replay,
 }
 
@@ -59,12 +100,16 @@ pub struct World {
     flying: BTreeMap<(usize, AttemptId), (usize, OutboxId)>,
     /// Confirmed outcomes of a relay that are not settled yet, for the excuse of P5.
     unsettled: Vec<BTreeSet<(usize, OutboxId)>>,
+    /// When each relay is going to be woken.
+    wakes: Vec<Duration>,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     coming: BTreeMap<u64, Coming>,
     last: u64,
     away_until: Duration,
     poisoned: BTreeSet<OutboxId>,
     steps: u64,
+    /// `POSTBOX_SIM_TRACE` is set: everything that happens is printed.
+    trace: bool,
 }
 
 /// What a world came to.
@@ -97,12 +142,14 @@ impl World {
             relays,
             flying: BTreeMap::new(),
             unsettled: vec![BTreeSet::new(); plan.relays],
+            wakes: vec![Duration::ZERO; plan.relays],
             queue: BinaryHeap::new(),
             coming: BTreeMap::new(),
             last: 0,
             away_until: Duration::ZERO,
             poisoned: BTreeSet::new(),
             steps: 0,
+            trace: std::env::var_os("POSTBOX_SIM_TRACE").is_some(),
             plan,
         };
         world.fill();
@@ -132,7 +179,7 @@ impl World {
         }
         for _ in 0..self.plan.pauses {
             let (relay, at) = (self.a_relay(), self.moment(troubled));
-            let lasts = Duration::from_millis(self.random.between(1, 1_500));
+            let lasts = LONGEST_PAUSE.mul_f64(self.random.between(1, 1_000) as f64 / 1_000.0);
             self.at(at, Coming::Pause { relay, lasts });
         }
         for _ in 0..self.plan.outages {
@@ -145,7 +192,7 @@ impl World {
         }
         // Whatever died or was stopped is back when the troubles are over.
         for relay in 0..self.plan.relays {
-            self.at(Duration::from_millis(troubled * 2), Coming::Boot { relay });
+            self.at(Duration::from_millis(troubled * 2) + LONGEST_PAUSE, Coming::Boot { relay });
         }
     }
 
@@ -190,6 +237,9 @@ impl World {
             self.now = self.now.max(at);
             self.store.now = self.now;
             if let Some(coming) = self.coming.remove(&number) {
+                if self.trace {
+                    println!("{:>12?} {coming:?}", self.now);
+                }
                 self.step(coming)?;
             }
             if self.is_finished() {
@@ -209,7 +259,7 @@ impl World {
     }
 
     fn is_finished(&self) -> bool {
-        let over = self.now > Duration::from_millis(self.plan.troubled_ms * 2);
+        let over = self.now > Duration::from_millis(self.plan.troubled_ms * 2) + LONGEST_PAUSE;
         over && self.steps.is_multiple_of(64)
             && self.flying.is_empty()
             && self.unsettled.iter().all(BTreeSet::is_empty)
@@ -246,7 +296,8 @@ impl World {
         let hot = self.random.chance(self.plan.hot);
         let lane = if hot { 1 } else { 1 + self.random.index(self.plan.aggregates) as LaneId };
         let kind = self.random.index(self.plan.destinations * 2);
-        let event_type = if kind < self.plan.destinations { format!("only.{kind}") } else { "all".to_owned() };
+        let event_type =
+            if kind < self.plan.destinations { format!("only.{kind}") } else { "all".to_owned() };
         let Some(id) = self.store.insert(transaction, lane, &event_type) else {
             // Another transaction holds the aggregate: this one waits for it.
             self.soon(3_000, Coming::Begin { transaction });
@@ -294,9 +345,15 @@ impl World {
             retry: self.plan.retry.clone(),
         });
         let number = (relay as u64 + 1) * 1_000_000 + life;
-        let process =
-            SimRelay::new(self.now, number, self.plan.limits.clone(), destinations.collect(), self.random.bits());
+        let process = SimRelay::new(
+            self.now,
+            number,
+            self.plan.limits.clone(),
+            destinations.collect(),
+            self.random.bits(),
+        );
         self.relays[relay].1 = Some(process);
+        self.wakes[relay] = Duration::ZERO;
         self.tell(relay, life, Happening::Woke)
     }
 
@@ -307,13 +364,22 @@ impl World {
         }
     }
 
-    /// A relay died or lost its lease: what it had in flight or not yet settled may be repeated.
+    /// A relay died: what it had in flight or not yet settled may be repeated.
     fn excuse(&mut self, relay: usize) {
         let flying: Vec<_> = self.flying.keys().filter(|(r, _)| *r == relay).copied().collect();
         self.witness.excused += (flying.len() + self.unsettled[relay].len()) as u64;
         self.unsettled[relay].clear();
         for key in flying {
             self.flying.remove(&key);
+        }
+    }
+
+    fn excuse_evicted(&mut self, evicted: RelayId) {
+        let alive =
+            |process: &Option<SimRelay>| process.as_ref().is_some_and(|process| process.id == evicted);
+        if let Some(relay) = self.relays.iter().position(|(_, process)| alive(process)) {
+            let flying = self.flying.keys().filter(|(r, _)| *r == relay).count();
+            self.witness.excused += (flying + self.unsettled[relay].len()) as u64;
         }
     }
 
@@ -366,9 +432,6 @@ impl World {
         {
             self.witness.given_up(destination, event);
         }
-        if after.lease_lost > before.lease_lost {
-            self.witness.excused += self.unsettled[relay].len() as u64;
-        }
         if gone {
             self.relays[relay].1 = None;
             self.relays[relay].0 += 1;
@@ -377,8 +440,10 @@ impl World {
         for order in orders {
             self.order(relay, life, order)?;
         }
-        if wake < Duration::MAX {
-            self.at(wake.max(now + Duration::from_micros(100)), Coming::Wake { relay, life });
+        let wake = wake.max(now + Duration::from_micros(100));
+        if wake < Duration::MAX && (wake < self.wakes[relay] || self.wakes[relay] <= now) {
+            self.wakes[relay] = wake;
+            self.at(wake, Coming::Wake { relay, life });
         }
         Ok(())
     }
@@ -415,13 +480,13 @@ impl World {
         let asked = self.relays[relay].1.as_ref().map_or(Duration::ZERO, |process| process.clock(self.now));
         match order {
             Order::Call(call) => self.soon(2_000, Coming::Call { relay, life, call, asked }),
-            Order::CallIn(pause, call) => self.at(self.now + pause, Coming::Call { relay, life, call, asked }),
+            Order::CallIn(pause, call) => {
+                self.at(self.now + pause, Coming::Call { relay, life, call, asked })
+            }
             Order::Start(start) => self.start(relay, life, &start)?,
             Order::Cancel(ids) => {
                 for id in ids {
-                    if self.flying.remove(&(relay, id)).is_some() {
-                        self.witness.excused += 1;
-                    }
+                    self.flying.remove(&(relay, id));
                 }
             }
         }
@@ -472,7 +537,9 @@ impl World {
         let answer = self.perform(call, asked);
         if settles {
             let honest = self.witness.attempts_are_honest(&self.store, &self.names);
-            honest.and_then(|()| Witness::heads_are_first(&self.store)).map_err(|broken| self.blame(broken))?;
+            honest
+                .and_then(|()| Witness::heads_are_first(&self.store))
+                .map_err(|broken| self.blame(broken))?;
         }
         let lost = troubled && self.random.chance(self.plan.answer_lost);
         let happening = if lost { failure } else { answer };
@@ -496,7 +563,13 @@ impl World {
                 Happening::Loaded(scan, rows)
             }
             Call::Settle(batch, id) => Happening::Settled(self.store.settle(&batch, id)),
-            Call::Beat(heartbeat, joined) => Happening::Lease(self.store.heartbeat(&heartbeat, joined), asked),
+            Call::Beat(heartbeat, joined) => {
+                let answer = self.store.heartbeat(&heartbeat, joined);
+                for evicted in self.store.take_evicted() {
+                    self.excuse_evicted(evicted);
+                }
+                Happening::Lease(answer, asked)
+            }
             Call::HandBack(id, terms) => {
                 self.store.hand_back(id, &terms);
                 Happening::LeaseDone
