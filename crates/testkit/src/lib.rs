@@ -5,4 +5,5 @@ pub mod ledger;
 pub mod postgres;
 pub mod receiver;
 pub mod simulator;
+pub mod sink_conformance;
 pub mod store_conformance;

@@ -32,7 +32,7 @@ pub enum Recording {
 pub struct Receiver {
     address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: JoinHandle<()>,
+    accepting: Mutex<Option<JoinHandle<()>>>,
     identity: Option<Arc<Identity>>,
 }
 
@@ -70,7 +70,7 @@ impl Receiver {
         let address = listener.local_addr().expect("a bound socket has an address");
         let shared = Arc::new(Shared::new(script, recording));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared), identity.clone()));
-        Self { address, shared, accepting, identity }
+        Self { address, shared, accepting: Mutex::new(Some(accepting)), identity }
     }
 
     /// Where to send to.
@@ -100,6 +100,26 @@ impl Receiver {
     /// Lets requests that met [`Answer::Held`], and those that will, be answered.
     pub fn release(&self) {
         self.shared.released.send_replace(true);
+    }
+
+    /// Stops listening and drops every connection: further attempts to connect are refused.
+    pub async fn go_away(&self) {
+        if let Some(accepting) = self.take_accepting() {
+            accepting.abort();
+            // The port is free once the task has really ended.
+            let _ = accepting.await;
+        }
+    }
+
+    /// Listens again on the same port after [`Self::go_away`].
+    pub async fn come_back(&self) {
+        let listener = TcpListener::bind(self.address).await.expect("the port is still free");
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&self.shared), self.identity.clone()));
+        *self.accepting.lock().unwrap_or_else(PoisonError::into_inner) = Some(accepting);
+    }
+
+    fn take_accepting(&self) -> Option<JoinHandle<()>> {
+        self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What was recorded in memory, in order of arrival.
@@ -141,7 +161,9 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.accepting.abort();
+        if let Some(accepting) = self.take_accepting() {
+            accepting.abort();
+        }
     }
 }
 
