@@ -1,1 +1,31 @@
-//! To be written.
+//! Postbox on PostgreSQL 13 and newer: the tables, the producer's half, and the store that a relay works on.
+//!
+//! Without the feature `store` nothing but the SQL text of [`schema`] and the enabled [`producer`] is compiled: a
+//! service that only writes events gets no TLS library and no connection handling.
+
+#[cfg(feature = "store")]
+mod connection;
+#[cfg(feature = "store")]
+mod failure;
+#[cfg(feature = "store")]
+mod horizon;
+#[cfg(feature = "store")]
+mod leasing;
+#[cfg(feature = "store")]
+mod migrating;
+#[cfg(feature = "store")]
+mod operating;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx"))]
+pub mod producer;
+#[cfg(feature = "store")]
+mod reading;
+pub mod schema;
+#[cfg(feature = "store")]
+mod settling;
+#[cfg(feature = "store")]
+mod store;
+#[cfg(feature = "store")]
+mod target;
+
+#[cfg(feature = "store")]
+pub use store::PostgresStore;

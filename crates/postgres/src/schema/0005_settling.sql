@@ -1,0 +1,149 @@
+-- How outcomes are recorded. One call is one transaction.
+--
+-- The terms are locked in a statement of their own: whatever waited for an operator's command or a hand-over begins
+-- the statements after it with a fresh snapshot. An event's first records are written only together with its removal
+-- from the to-do list, so repeating a batch writes nothing twice.
+
+-- Gives each of these lanes the head it must have: its unfinished delivery with the lowest id is `retry` or `held`,
+-- all behind it are `waiting`. The caller holds the lanes' shards.
+CREATE FUNCTION outbox_restore_heads(lanes bigint[], destinations text[]) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET enable_hashjoin = off
+    SET enable_mergejoin = off
+    SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    UPDATE outbox_delivery d
+    SET state = CASE WHEN wrong.is_head THEN 'retry' ELSE 'waiting' END,
+        next_attempt_at = CASE WHEN wrong.is_head THEN clock_timestamp() END
+    FROM (
+        SELECT DISTINCT lane.lane_id, lane.destination
+        FROM unnest(lanes, destinations) AS lane(lane_id, destination)
+    ) AS lane
+    CROSS JOIN LATERAL (
+        SELECT u.outbox_id, u.state
+        FROM outbox_delivery u
+        WHERE u.lane_id = lane.lane_id AND u.destination = lane.destination
+            AND u.state IN ('retry', 'waiting', 'held')
+        ORDER BY u.outbox_id
+        LIMIT 1
+    ) AS head
+    CROSS JOIN LATERAL (
+        SELECT head.outbox_id, true AS is_head WHERE head.state = 'waiting'
+        UNION ALL
+        SELECT b.outbox_id, false
+        FROM outbox_delivery b
+        WHERE b.lane_id = lane.lane_id AND b.destination = lane.destination
+            AND b.state IN ('retry', 'held') AND b.outbox_id > head.outbox_id
+    ) AS wrong
+    WHERE d.outbox_id = wrong.outbox_id AND d.destination = lane.destination;
+END
+$$;
+
+-- Records a batch and returns the terms it refused, of whose shards nothing was recorded. The arrays r_* are the
+-- columns of the records. `r_first`: the event is among the dispatched ones; `plain` promises that all are and that
+-- none is left unfinished.
+CREATE FUNCTION outbox_settle(
+    me uuid, term_shards smallint[], term_epochs bigint[], dispatched_shards smallint[], dispatched_ids bigint[],
+    plain boolean, r_first boolean[],
+    r_id bigint[], r_lane_id bigint[], r_shard smallint[], r_destination text[], r_state text[], r_attempts integer[],
+    r_retry_ms bigint[], r_status smallint[], r_external_id text[],
+    r_class text[], r_reason text[], r_answer text[], r_took_ms bigint[]
+) RETURNS TABLE (refused_shard smallint, refused_epoch bigint)
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET enable_hashjoin = off
+    SET enable_mergejoin = off
+    SET plan_cache_mode = force_generic_plan
+    SET lock_timeout = '10s'
+AS $$
+#variable_conflict use_column
+DECLARE
+    moment   timestamptz := clock_timestamp();
+    current  smallint[];
+    removed  bigint[];
+    complete boolean;
+BEGIN
+    SELECT coalesce(array_agg(held.shard), '{}') INTO current
+    FROM (
+        SELECT s.shard
+        FROM outbox_shard s
+        JOIN unnest(term_shards, term_epochs) AS term(shard, epoch) ON s.shard = term.shard AND s.epoch = term.epoch
+        WHERE s.owner = me
+        ORDER BY s.shard
+        FOR SHARE OF s
+    ) AS held;
+
+    WITH gone AS (
+        DELETE FROM outbox_pending p
+        USING unnest(dispatched_shards, dispatched_ids) AS done(shard, id)
+        WHERE p.shard = done.shard AND p.id = done.id AND done.shard = ANY (current)
+        RETURNING p.id
+    )
+    SELECT coalesce(array_agg(gone.id), '{}') INTO removed FROM gone;
+    complete := cardinality(removed) = cardinality(dispatched_ids);
+
+    INSERT INTO outbox_delivery (
+        outbox_id, lane_id, shard, destination, state, attempts, status, external_id,
+        sent_at, next_attempt_at, last_class, last_error, history)
+    SELECT
+        r.id, r.lane_id, r.shard, r.destination, r.state, r.attempts, r.status, r.external_id,
+        CASE WHEN r.state = 'delivered' THEN moment END,
+        CASE WHEN r.state = 'retry' THEN moment + r.retry_ms * interval '1 millisecond' END,
+        r.class, r.reason,
+        CASE WHEN r.class IS NOT NULL THEN jsonb_build_array(jsonb_build_object(
+            'at', moment, 'attempt', r.attempts, 'class', r.class, 'status', r.status, 'reason', r.reason,
+            'answer', r.answer, 'took_ms', r.took_ms)) END
+    FROM unnest(r_first, r_id, r_lane_id, r_shard, r_destination, r_state, r_attempts,
+            r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms)
+        AS r(first, id, lane_id, shard, destination, state, attempts,
+            retry_ms, status, external_id, class, reason, answer, took_ms)
+    WHERE r.first AND (complete OR r.id = ANY (removed))
+        AND NOT EXISTS (
+            SELECT FROM outbox_delivery d WHERE d.outbox_id = r.id AND d.destination = r.destination);
+
+    IF NOT plain THEN
+        -- Nothing but an unfinished delivery changes, and only if the record knows more of it than the row: what an
+        -- operator decided meanwhile stays, and a repeated batch finds its own work done.
+        UPDATE outbox_delivery d
+        SET state = r.state,
+            attempts = r.attempts,
+            sent_at = CASE WHEN r.state = 'delivered' THEN moment END,
+            next_attempt_at = CASE WHEN r.state = 'retry' THEN moment + r.retry_ms * interval '1 millisecond' END,
+            status = CASE WHEN r.attempts > d.attempts THEN r.status ELSE d.status END,
+            external_id = coalesce(r.external_id, d.external_id),
+            last_class = coalesce(r.class, d.last_class),
+            last_error = coalesce(r.reason, d.last_error),
+            history = CASE WHEN r.class IS NULL OR r.attempts = d.attempts THEN d.history
+                ELSE CASE WHEN jsonb_array_length(d.history) >= 20 THEN d.history - 0
+                        ELSE coalesce(d.history, '[]') END
+                    || jsonb_build_object(
+                        'at', moment, 'attempt', r.attempts, 'class', r.class, 'status', r.status, 'reason', r.reason,
+                        'answer', r.answer, 'took_ms', r.took_ms) END
+        FROM unnest(r_first, r_id, r_shard, r_destination, r_state, r_attempts,
+                r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms)
+            AS r(first, id, shard, destination, state, attempts,
+                retry_ms, status, external_id, class, reason, answer, took_ms)
+        WHERE NOT r.first AND r.shard = ANY (current)
+            AND d.outbox_id = r.id AND d.destination = r.destination
+            AND d.state IN ('retry', 'waiting', 'held')
+            AND (r.attempts > d.attempts OR r.attempts = d.attempts AND (r.class IS NULL OR r.state <> d.state));
+
+        PERFORM outbox_restore_heads(array_agg(r.lane_id), array_agg(r.destination))
+        FROM unnest(r_first, r_lane_id, r_shard, r_destination, r_state) AS r(first, lane_id, shard, destination, state)
+        WHERE r.shard = ANY (current) AND (NOT r.first OR r.state IN ('retry', 'waiting', 'held'));
+    END IF;
+
+    RETURN QUERY
+    SELECT term.shard, term.epoch
+    FROM unnest(term_shards, term_epochs) AS term(shard, epoch)
+    WHERE term.shard <> ALL (current);
+END
+$$;
+
+REVOKE ALL ON FUNCTION outbox_restore_heads, outbox_settle FROM PUBLIC;
