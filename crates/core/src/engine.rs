@@ -338,7 +338,7 @@ impl Engine {
         if self.feed.is_reading() {
             self.fading.push(trail);
         } else {
-            self.window.lay(&trail.events, &trail.deliveries);
+            self.window.lay(&trail);
         }
         for term in &report.refused {
             self.counters.lease_lost += 1;

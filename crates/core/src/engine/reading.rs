@@ -136,7 +136,7 @@ impl Engine {
     fn end_read(&mut self) {
         self.feed.end();
         for trail in std::mem::take(&mut self.fading) {
-            self.window.lay(&trail.events, &trail.deliveries);
+            self.window.lay(&trail);
         }
         for key in std::mem::take(&mut self.retiring) {
             self.leave_lane(key);

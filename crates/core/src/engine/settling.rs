@@ -11,10 +11,27 @@ use crate::store::SettleBatch;
 /// What a batch will let the engine forget once it is confirmed.
 #[derive(Debug, Default)]
 pub(super) struct Trail {
-    pub(super) events: Vec<OutboxId>,
-    pub(super) deliveries: Vec<(usize, OutboxId)>,
+    /// Events that it takes off the to-do list.
+    pub(super) events: Vec<(Shard, OutboxId)>,
+    /// Deliveries that were parked before, by destination.
+    pub(super) deliveries: Vec<(Shard, usize, OutboxId)>,
+    /// Closed lanes that wait for it, once for each record.
     pub(super) lanes: Vec<LaneKey>,
-    pub(super) shards: Vec<Shard>,
+    shards: Vec<Shard>,
+}
+
+impl Trail {
+    /// Takes out what belongs to a shard that was lost.
+    pub(super) fn take_shard(&mut self, shard: Shard, is_lost: impl Fn(&LaneKey) -> bool) -> Self {
+        let (events, kept) = std::mem::take(&mut self.events).into_iter().partition(|key| key.0 == shard);
+        self.events = kept;
+        let (deliveries, kept) =
+            std::mem::take(&mut self.deliveries).into_iter().partition(|key| key.0 == shard);
+        self.deliveries = kept;
+        self.lanes.retain(|lane| !is_lost(lane));
+        self.shards.retain(|&other| other != shard);
+        Self { events, deliveries, ..Self::default() }
+    }
 }
 
 /// The batch being filled and the one being settled.
@@ -47,7 +64,7 @@ impl Settling {
     pub(super) fn dispatch(&mut self, now: Moment, shard: Shard, id: OutboxId) {
         self.first_at.get_or_insert(now);
         self.filling.dispatched.push((shard, id));
-        self.trail.events.push(id);
+        self.trail.events.push((shard, id));
         self.trail.shards.push(shard);
     }
 
@@ -56,7 +73,7 @@ impl Settling {
         self.first_at.get_or_insert(now);
         self.trail.shards.push(record.shard);
         if let Some(destination) = destination {
-            self.trail.deliveries.push((destination, record.id));
+            self.trail.deliveries.push((record.shard, destination, record.id));
         }
         self.filling.records.push(record);
     }
@@ -107,43 +124,15 @@ impl Settling {
             || self.outstanding.as_ref().is_some_and(|trail| trail.shards.contains(&shard))
     }
 
-    /// Drops what is being filled for a shard that was lost, and returns what that lets the engine forget.
-    pub(super) fn drop_shard(&mut self, shard: Shard) -> (Vec<OutboxId>, Vec<OutboxId>) {
-        let mut events = Vec::new();
-        self.filling.dispatched.retain(|&(s, id)| {
-            if s == shard {
-                events.push(id);
-            }
-            s != shard
-        });
-        let mut deliveries = Vec::new();
-        self.filling.records.retain(|record| {
-            if record.shard == shard {
-                deliveries.push(record.id);
-            }
-            record.shard != shard
-        });
-        self.trail.events.retain(|id| !events.contains(id));
-        self.trail.shards.retain(|&s| s != shard);
+    /// Drops what is not sent yet of a shard that was lost, and forgets what is waited for. What was sent before is
+    /// either done already, or refused: whatever is read in a later term of this shard knows of it.
+    pub(super) fn drop_shard(&mut self, shard: Shard, is_lost: impl Fn(&LaneKey) -> bool) -> [Trail; 2] {
+        self.filling.dispatched.retain(|key| key.0 != shard);
+        self.filling.records.retain(|record| record.shard != shard);
         if self.filling.is_empty() {
             self.first_at = None;
         }
-        (events, deliveries)
-    }
-
-    /// Forgets the notes of lanes that are gone.
-    pub(super) fn forget_lanes(&mut self, gone: impl Fn(&LaneKey) -> bool) {
-        self.trail.lanes.retain(|lane| !gone(lane));
-        if let Some(trail) = &mut self.outstanding {
-            trail.lanes.retain(|lane| !gone(lane));
-        }
-    }
-
-    /// Takes out the ghosts of deliveries that were dropped with their shard.
-    pub(super) fn forget_deliveries(&mut self, ids: &[OutboxId]) -> Vec<(usize, OutboxId)> {
-        let (gone, kept) =
-            std::mem::take(&mut self.trail.deliveries).into_iter().partition(|(_, id)| ids.contains(id));
-        self.trail.deliveries = kept;
-        gone
+        let outstanding = self.outstanding.as_mut().map(|trail| trail.take_shard(shard, &is_lost));
+        [self.trail.take_shard(shard, &is_lost), outstanding.unwrap_or_default()]
     }
 }

@@ -76,15 +76,17 @@ impl Engine {
                 self.cancelled.push(attempt);
             }
         }
-        self.settling.forget_lanes(|key| gone.contains(key));
         self.retiring.retain(|key| !gone.contains(key));
         for id in self.window.of_shard(shard) {
             self.window.forget(id);
         }
         self.window.forget_aggregates(shard);
-        let (events, deliveries) = self.settling.drop_shard(shard);
-        let deliveries = self.settling.forget_deliveries(&deliveries);
-        self.window.lay(&events, &deliveries);
+        let is_lost = |key: &LaneKey| gone.contains(key);
+        let fading = self.fading.iter_mut().map(|trail| trail.take_shard(shard, is_lost));
+        let trails: Vec<_> = fading.chain(self.settling.drop_shard(shard, is_lost)).collect();
+        for trail in &trails {
+            self.window.lay(trail);
+        }
     }
 
     /// Attempts to abort: their shard was lost.

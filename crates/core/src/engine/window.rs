@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::Moment;
+use super::settling::Trail;
 use crate::delivery::DeliveryRecord;
 use crate::event::{Event, LaneId, OutboxId, Shard};
 
@@ -193,12 +194,13 @@ impl Window {
         self.delivery_ghosts.insert((destination, id));
     }
 
-    pub(super) fn lay(&mut self, events: &[OutboxId], deliveries: &[(usize, OutboxId)]) {
-        for id in events {
+    /// Whatever is read from now on knows of these.
+    pub(super) fn lay(&mut self, trail: &Trail) {
+        for (_, id) in &trail.events {
             self.ghosts.remove(id);
         }
-        for key in deliveries {
-            self.delivery_ghosts.remove(key);
+        for &(_, destination, id) in &trail.deliveries {
+            self.delivery_ghosts.remove(&(destination, id));
         }
     }
 
