@@ -37,24 +37,15 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a commented postbox.toml.
     Init(command::init::Init),
-    /// Create or upgrade the tables.
     Migrate(command::migrate::Migrate),
-    /// Deliver events until told to stop.
     Relay(command::relay::Relay),
-    /// Show what is late, failing or dead.
     Status(command::status::Status),
-    /// Look at events.
     #[command(subcommand)]
     Events(command::events::Events),
-    /// Look at deliveries that were given up, and send or discard them.
     #[command(subcommand)]
     DeadLetters(command::dead_letters::DeadLetters),
-    /// Send events again that were delivered before.
     Replay(command::replay::Replay),
-    /// Remove finished events that are old enough.
     Prune(command::prune::Prune),
-    /// Print the completion script of a shell.
     Completions(command::completions::Completions),
 }

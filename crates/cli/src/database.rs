@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use postbox_core::operations::Operations;
 use postbox_core::store::Store;
+use postbox_postgres::PostgresStore;
 use postbox_sqlite::SqliteStore;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::cli::Global;
 use crate::config::{Config, Secrets};
@@ -17,6 +19,8 @@ const KNOWN: &str = "this build knows postgres://user@host/database and sqlite:p
 
 /// Which database, before anything connects to it. Shows itself without a password.
 pub(crate) enum Target {
+    /// A PostgreSQL database, and the schema in it when not the connection's own.
+    Postgres { url: SecretString, schema: Option<String> },
     /// A SQLite file.
     Sqlite { path: PathBuf },
 }
@@ -53,6 +57,9 @@ impl Target {
         // The URL itself is in no message: it may hold a password.
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         match scheme {
+            "postgres" | "postgresql" => {
+                Ok(Self::Postgres { url: url.into(), schema: schema.map(str::to_owned) })
+            }
             "sqlite" => {
                 if schema.is_some() {
                     return Err(CommandError::usage(
@@ -73,6 +80,7 @@ impl Target {
     /// The SQL that `postbox migrate` would run on an empty database.
     pub(crate) fn migration_sql(&self) -> String {
         match self {
+            Self::Postgres { schema, .. } => postbox_postgres::schema::migration_sql(schema.as_deref()),
             Self::Sqlite { .. } => postbox_sqlite::migration_sql(),
         }
     }
@@ -81,8 +89,25 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Postgres { url, schema } => {
+                write!(f, "{}", without_password(url.expose_secret()))?;
+                schema.as_ref().map_or(Ok(()), |schema| write!(f, " (schema {schema})"))
+            }
             Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
         }
+    }
+}
+
+/// Scheme, user, host and database of `url`; parameters may hold a password too and are left out.
+fn without_password(url: &str) -> String {
+    let plain = url.split_once('?').map_or(url, |(plain, _)| plain);
+    let Some((scheme, rest)) = plain.split_once("://") else { return "postgres".into() };
+    match rest.rsplit_once('@') {
+        Some((user, place)) => {
+            let user = user.split_once(':').map_or(user, |(user, _)| user);
+            format!("{scheme}://{user}@{place}")
+        }
+        None => format!("{scheme}://{rest}"),
     }
 }
 
@@ -99,6 +124,9 @@ impl Database {
     /// When the target cannot be used at all.
     pub(crate) fn open(target: &Target) -> Result<Self, CommandError> {
         match target {
+            Target::Postgres { url, schema } => {
+                Ok(Self::over(PostgresStore::connect(url.expose_secret(), schema.as_deref())?))
+            }
             Target::Sqlite { path } => Ok(Self::over(SqliteStore::open(path)?)),
         }
     }
@@ -116,5 +144,22 @@ impl Database {
     /// For an operator.
     pub(crate) fn operations(&self) -> &dyn Operations {
         &*self.operations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_shows_itself_without_its_password() {
+        for (url, shown) in [
+            ("postgres://app:hunter2@db:5432/shop", "postgres://app@db:5432/shop"),
+            ("postgres://app:hun@hunter2@db/shop", "postgres://app@db/shop"),
+            ("postgresql://db/shop?user=app&password=hunter2", "postgresql://db/shop"),
+            ("postgres:hunter2", "postgres"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES_HELP: &str = "\
 Exit codes:
   0    done
-  1    a check did not hold (status --max-lag), work remains (prune), or what was asked for does not exist
+  1    a check did not hold, work remains, or what was asked for does not exist
   2    the command line or the configuration is wrong; nothing was started
   3    the database cannot be reached
   4    the tables are missing, older or newer than this program

@@ -14,7 +14,7 @@ pub(crate) fn install() {
     let watched = std::io::stderr().is_terminal();
     // It fails when a hook is there already, which then does as well.
     let _ = miette::set_hook(Box::new(move |_| {
-        let mut options = MietteHandlerOpts::new().terminal_links(false).context_lines(0).break_words(false);
+        let mut options = MietteHandlerOpts::new().terminal_links(false).context_lines(1).break_words(false);
         if !watched {
             options = options.width(UNWATCHED_WIDTH).color(false);
         }

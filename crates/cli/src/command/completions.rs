@@ -7,7 +7,9 @@ use crate::cli::Cli;
 use crate::error::CommandError;
 use crate::output::say;
 
-/// Prints the completion script, for example: postbox completions bash > /etc/bash_completion.d/postbox
+/// Print the completion script of a shell.
+///
+/// For example: postbox completions bash > /etc/bash_completion.d/postbox
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell.

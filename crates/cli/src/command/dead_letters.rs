@@ -18,6 +18,7 @@ use crate::selection::{Filters, Paging, is_everything};
 /// Deliveries changed per transaction, which makes the relays of their shards wait.
 pub(crate) const BATCH: u32 = 500;
 
+/// Look at deliveries that were given up or are held, and send or discard them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadLetters {
     /// List deliveries that were given up or are held, newest first.

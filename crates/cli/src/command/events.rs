@@ -20,6 +20,7 @@ const SEARCH_ROWS: u32 = 1_000;
 /// Looks at most, so that a search on a large table ends; it says so when it stopped there.
 const SEARCH_LOOKS: u32 = 100;
 
+/// Look at events.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Events {
     /// List events, newest first.

@@ -11,7 +11,9 @@ use crate::config::{DEFAULT_FILE, DEFAULT_TEXT};
 use crate::error::CommandError;
 use crate::output::say;
 
-/// Writes postbox.toml (or the file that --config names): every key, its default, what it means.
+/// Write a commented postbox.toml.
+///
+/// It shows every key, its default and what it means. --config names another file.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// Replace the file if there is one.

@@ -7,7 +7,9 @@ use crate::database::{Database, Target};
 use crate::error::CommandError;
 use crate::output::say;
 
-/// Creates or upgrades the tables. Does nothing when they are current; safe to run from several machines at once.
+/// Create or upgrade the tables.
+///
+/// Does nothing when they are current; safe to run from several machines at once.
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {
     /// Print the SQL instead, for people who run their own migration tool. Connects to nothing.

@@ -15,8 +15,10 @@ use crate::output::say;
 /// Events removed per transaction.
 const BATCH: u32 = 5_000;
 
-/// Removes events that are finished and old enough, 5,000 per transaction. An event that is not finished is never
-/// removed, and an aggregate's sequence goes on where it was.
+/// Remove finished events that are old enough.
+///
+/// 5,000 per transaction. An event that is not finished is never removed, and an aggregate's sequence goes on where it
+/// was.
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
     /// Remove events older than this whose deliveries are all delivered, discarded or expired.

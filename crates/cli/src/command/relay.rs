@@ -16,8 +16,10 @@ use crate::logging::{self, LogFormat};
 use crate::output::say;
 use crate::shutdown;
 
-/// Delivers events to the destinations of the configuration. SIGTERM or SIGINT ends it after the attempts in flight; a
-/// second one ends it at once. Logs go to standard error; RUST_LOG chooses what is logged [default: info].
+/// Deliver events until told to stop.
+///
+/// SIGTERM or SIGINT ends it after the attempts in flight, a second one at once. Logs go to standard error; RUST_LOG
+/// chooses what is logged [default: info].
 #[derive(Debug, Args)]
 pub(crate) struct Relay {
     /// Stop when nothing is left to do, with exit code 1 when something could not be delivered.

@@ -10,7 +10,9 @@ use crate::database::{Database, Target};
 use crate::error::CommandError;
 use crate::selection::Filters;
 
-/// Sends delivered events again, each with its old event id and the header `postbox-replay: true`, in lane order.
+/// Send events again that were delivered before.
+///
+/// Each goes out with its old event id and the header postbox-replay: true, in lane order.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// These events only.

@@ -12,7 +12,7 @@ use crate::error::CommandError;
 use crate::moment::show_age;
 use crate::output::{say, say_json, table};
 
-/// Shows lag, pending, in flight, struggling and dead, in all and per destination.
+/// Show what is late, failing or dead, in all and per destination.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// Print JSON; docs/configuration.md names its fields.
