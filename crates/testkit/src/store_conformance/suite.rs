@@ -11,7 +11,7 @@ macro_rules! store_conformance {
             an_aggregate_keeps_its_lane_and_shard,
             a_repeated_event_id_inserts_nothing,
             a_given_sequence_must_be_the_next_one,
-            names_beyond_the_limit_are_refused,
+            what_no_event_may_be_is_refused,
             a_pruned_aggregate_goes_on_with_its_sequence,
         ]);
         $crate::store_conformance!(@room $harness, scanning, [
