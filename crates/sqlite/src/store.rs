@@ -12,6 +12,8 @@ mod listing;
 mod location;
 mod operations;
 mod prune;
+#[cfg(test)]
+mod query_plans;
 mod replay;
 mod scan;
 mod selection;
