@@ -18,6 +18,10 @@ use clap::Parser as _;
 
 use crate::arguments::{Arguments, Part};
 
+/// The allocator of the `postbox` command; every contender gets it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Whatever can go wrong in a benchmark ends it with one message.
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
