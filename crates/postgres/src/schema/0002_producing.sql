@@ -36,7 +36,7 @@ BEGIN
                     CONSTRAINT = 'outbox_' || field.column1 || '_characters';
         END IF;
     END LOOP;
-    IF event.event_type ~ '\s' THEN
+    IF event.event_type ~ '[\s\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]' THEN
         RAISE EXCEPTION 'outbox: event_type "%" holds a space', event.event_type
             USING ERRCODE = 'check_violation', TABLE = 'outbox', COLUMN = 'event_type',
                 CONSTRAINT = 'outbox_event_type_characters',
@@ -76,7 +76,7 @@ BEGIN
     IF (octet_length(NEW.aggregate_type) BETWEEN 1 AND 512
         AND octet_length(NEW.aggregate_id) BETWEEN 1 AND 512
         AND octet_length(NEW.event_type) BETWEEN 1 AND 512
-        AND NEW.event_type !~ '[\s\u0001-\u001f\u007f-\u009f]'
+        AND NEW.event_type !~ '[\s\u0001-\u001f\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
         AND NEW.aggregate_type !~ '[\u0001-\u001f\u007f-\u009f]'
         AND NEW.aggregate_id !~ '[\u0001-\u001f\u007f-\u009f]'
         AND (NEW.headers IS NULL OR outbox_headers_fit(NEW.headers))) IS NOT TRUE
