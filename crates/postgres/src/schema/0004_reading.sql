@@ -89,6 +89,8 @@ BEGIN
     ) AS todo
     LEFT JOIN LATERAL (
         SELECT a.* FROM outbox_arrival a WHERE a.id = todo.id AND todo.with_event
+        -- Keeps this a look-up by id for each row; flattened, it becomes a scan of all events for each row.
+        OFFSET 0
     ) AS e ON true;
 END
 $$;
