@@ -1,5 +1,7 @@
 //! The SQLite store keeps every sentence of the contracts `Store` and `Operations`.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

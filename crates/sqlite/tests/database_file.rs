@@ -1,5 +1,7 @@
 //! The file itself: creating it, sharing it, and saying what is wrong with it.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
+
 use std::path::Path;
 use std::sync::mpsc;
 

@@ -1,5 +1,7 @@
 //! What a producer may rely on: plain SQL from any client, in the producer's own transaction.
 
+#![expect(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
+
 use postbox_core::event::NewEvent;
 use postbox_sqlite::{EnqueueError, enqueue, migrate};
 use postbox_testkit::faults::Dice;

@@ -218,7 +218,8 @@ FROM (
         END AS state
     FROM outbox) AS event;
 
--- One row with the numbers an alert needs. Counts stop at 100,000, so that it costs the same on every table.
+-- One row with the numbers an alert needs. Counts stop at 100,001, which means "more than 100,000",
+-- so that it costs the same on every table.
 CREATE VIEW outbox_health AS
 WITH clock (now) AS (
     SELECT CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER)
@@ -245,11 +246,13 @@ oldest (id) AS (
 SELECT
     coalesce(max(0.0, (now - event.created_at) / 1000.0), 0.0) AS lag_seconds,
     event.event_id AS oldest_event,
-    (SELECT count(*) FROM (SELECT 1 FROM outbox_pending LIMIT 100000)) AS pending,
+    (SELECT count(*) FROM (SELECT 1 FROM outbox_pending LIMIT 100001)) AS pending,
     (SELECT coalesce(sum(in_flight), 0) FROM outbox_relay WHERE leased_until > now) AS in_flight,
     (SELECT count(*) FROM (
         SELECT 1 FROM outbox_delivery
-        WHERE state IN ('retry', 'waiting', 'held') AND sent_at IS NULL LIMIT 100000)) AS struggling,
+        WHERE state IN ('retry', 'waiting', 'held') AND sent_at IS NULL LIMIT 100001)) AS struggling,
     (SELECT count(*) FROM (
-        SELECT 1 FROM outbox_delivery WHERE state = 'dead' AND sent_at IS NULL LIMIT 100000)) AS dead
+        SELECT 1 FROM outbox_delivery WHERE state = 'dead' AND sent_at IS NULL LIMIT 100001)) AS dead,
+    (SELECT count(*) FROM (
+        SELECT 1 FROM outbox_delivery WHERE state = 'unrouted' AND sent_at IS NULL LIMIT 100001)) AS unrouted
 FROM clock, oldest LEFT JOIN outbox AS event ON event.id = oldest.id;
