@@ -1,0 +1,23 @@
+//! The relay in your own process: give [`run`] a store, and for each destination what the engine has to know and a
+//! [`Sink`] that reaches it. The example `shop` shows it whole.
+//!
+//! A webhook is [`WebhookSink`]; anything else implements [`Sink`], whose contract says what "delivered" may mean.
+
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx"))]
+pub use postbox_postgres::PostgresStore;
+#[cfg(feature = "rusqlite")]
+pub use postbox_sqlite::SqliteStore;
+
+pub use postbox_core::delivery::DestinationName;
+pub use postbox_core::destination::{DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination};
+pub use postbox_core::engine::{Counters, Limits};
+pub use postbox_core::event::{Event, Payload};
+pub use postbox_core::operations::Operations;
+pub use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
+pub use postbox_core::retry::{OnExhausted, RetryPolicy};
+pub use postbox_core::route::Route;
+pub use postbox_core::sink::{Attempt, Sink};
+pub use postbox_core::store::{Store, StoreError, StoreErrorKind};
+pub use postbox_relay::{Binding, RelayConfig, RelayError, Summary, run};
+pub use postbox_sinks::webhook::{ConfigError, WebhookConfig, WebhookSink};
+pub use tokio_util::sync::CancellationToken;

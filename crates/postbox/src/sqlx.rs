@@ -1,0 +1,15 @@
+//! Events in a PostgreSQL transaction of the crate `sqlx`.
+//!
+//! ```ignore
+//! use postbox::NewEvent;
+//!
+//! let mut tx = pool.begin().await?;
+//! sqlx::query("UPDATE orders SET state = 'confirmed' WHERE id = $1").bind(4711_i64).execute(&mut *tx).await?;
+//! let event = NewEvent::new("order", "4711", "order.confirmed", &["4200"])?;
+//! postbox::sqlx::enqueue(&mut tx, &event).await?;
+//! tx.commit().await?;
+//! ```
+
+pub use postbox_postgres::producer::EnqueueError;
+pub use postbox_postgres::producer::sqlx::{enqueue, enqueue_in};
+pub use postbox_postgres::schema::migration_sql;
