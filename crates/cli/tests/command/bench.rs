@@ -78,6 +78,18 @@ impl Bench {
         Ended::of(self.command(args))
     }
 
+    /// Runs the relay until no delivery waits for another attempt: a single run leaves those that are not due yet.
+    pub(crate) fn exhaust_retries(&self) {
+        for _ in 0..50 {
+            self.run(&["relay", "--once"]).ended_with(1);
+            let status = self.run(&["status", "--json"]).succeeded().json();
+            if status["destinations"][0]["retry"]["value"] == 0 {
+                return;
+            }
+        }
+        panic!("deliveries are still tried again");
+    }
+
     /// Starts a command that keeps running; it is killed when the value goes out of scope.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         let mut command = self.command(args);

@@ -9,7 +9,7 @@ fn with_dead_letters(more: &str) -> (Bench, Receiver, [String; 2]) {
     bench.write_destination(&receiver.url(), more);
     let ids = [bench.produce("1", "order.confirmed"), bench.produce("2", "order.cancelled")];
     receiver.answer(503);
-    bench.run(&["relay", "--once"]).ended_with(1);
+    bench.exhaust_retries();
     receiver.answer(200);
     assert_eq!(receiver.received().len(), 4, "two attempts each");
     (bench, receiver, ids)

@@ -70,7 +70,7 @@ fn the_story_of_an_event_tells_attempts_answers_and_receipts() {
         "on the to-do list",
     ]);
     receiver.answer(503);
-    bench.run(&["relay", "--once"]).ended_with(1);
+    bench.exhaust_retries();
     let story = bench.run(&["events", "show", &id]).succeeded();
     let story = story.says(&["dead letter after 2 attempts", "attempt 1", "attempt 2", "503", "noted"]);
     assert!(!story.out.contains("total"), "the payload was shown unasked");
