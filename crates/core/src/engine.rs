@@ -24,6 +24,8 @@
 //! read that began before the confirmation is answered.
 
 mod dispatch;
+#[cfg(feature = "planted-faults")]
+pub mod fault;
 mod feed;
 mod lane;
 mod limits;
@@ -163,7 +165,21 @@ pub struct Engine {
     due_after_settle: bool,
     dice: u64,
     counters: Counters,
+    #[cfg(feature = "planted-faults")]
+    fault: Option<fault::Fault>,
 }
+
+/// Whether the named mistake is planted in this engine.
+macro_rules! planted {
+    ($engine:expr, $fault:ident) => {{
+        #[cfg(feature = "planted-faults")]
+        let planted = $engine.fault == Some(crate::engine::fault::Fault::$fault);
+        #[cfg(not(feature = "planted-faults"))]
+        let planted = false;
+        planted
+    }};
+}
+use planted;
 
 impl Engine {
     /// An engine that owns nothing yet. `seed` decides every random choice it will make.
@@ -192,7 +208,15 @@ impl Engine {
             due_after_settle: false,
             dice: seed,
             counters: Counters::default(),
+            #[cfg(feature = "planted-faults")]
+            fault: None,
         }
+    }
+
+    /// Plants a mistake.
+    #[cfg(feature = "planted-faults")]
+    pub fn plant(&mut self, fault: fault::Fault) {
+        self.fault = Some(fault);
     }
 
     /// What happened so far.
@@ -252,7 +276,7 @@ impl Engine {
         let delivery = self.window.get_mut(id).and_then(|held| held.delivery_mut(key.destination));
         let mut attempts = 0;
         if let Some(delivery) = delivery
-            && !matches!(outcome, Outcome::NotStarted(_))
+            && (!matches!(outcome, Outcome::NotStarted(_)) || planted!(self, CountUnstarted))
         {
             delivery.attempts += 1;
             attempts = delivery.attempts;

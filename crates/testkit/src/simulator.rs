@@ -12,7 +12,8 @@ mod relay;
 mod store;
 mod world;
 
-pub use plan::Plan;
+pub use plan::{Plan, SeamFault};
+pub use postbox_core::engine::fault::Fault;
 pub use random::Random;
 pub use world::{Report, World};
 

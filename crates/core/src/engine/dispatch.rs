@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::lane::{Lane, LaneKey};
-use super::{Engine, Moment};
+use super::{Engine, Moment, planted};
 use crate::delivery::{AttemptFailure, DeliveryRecord, DeliveryState};
 use crate::event::OutboxId;
 
@@ -63,18 +63,22 @@ impl Engine {
                 self.window.haunt(key.destination, id);
                 self.settling.record(now, record, Some(key.destination));
             }
-            self.note_closed_lane(key);
+            self.note_lane(key);
             return;
         }
         let parked = record.state.is_unfinished();
         delivery.done = Some(record);
-        if parked && let Some(lane) = self.lanes.get_mut(&key) {
+        if parked
+            && !planted!(self, ForgetClosedLane)
+            && let Some(lane) = self.lanes.get_mut(&key)
+        {
             lane.unsettled += 1;
         }
         if first && several {
             self.splits.push_back((now + self.limits.split_after, id));
         }
-        if self.window.get(id).is_some_and(|held| held.deliveries.iter().all(|d| d.done.is_some())) {
+        let done = |held: &super::window::HeldEvent| held.deliveries.iter().all(|d| d.done.is_some());
+        if self.window.get(id).is_some_and(done) || planted!(self, SettleHalfAnEvent) {
             self.dispatch(now, id);
         }
     }
@@ -83,7 +87,7 @@ impl Engine {
     /// one would overtake.
     pub(super) fn dispatch(&mut self, now: Moment, id: OutboxId) {
         let Some(held) = self.window.get(id) else { return };
-        if !held.is_terminal() {
+        if !held.is_terminal() && !planted!(self, ParkOutOfOrder) {
             for earlier in self.window.earlier_todo(id, held.event.lane_id) {
                 if self.window.get(earlier).is_some_and(|held| !held.is_terminal()) {
                     self.dispatch_alone(now, earlier);
@@ -106,6 +110,9 @@ impl Engine {
                 records.push((key, true, record));
             } else {
                 delivery.stored_in = self.settling.number;
+                if planted!(self, SettleHalfAnEvent) {
+                    continue;
+                }
                 let record = DeliveryRecord {
                     id,
                     lane_id: event.lane_id,
@@ -130,18 +137,17 @@ impl Engine {
                 self.window.forget_delivery(key.destination, id);
             }
             match (unfinished, done) {
-                (true, true) => self.settling.note_lane(key),
-                (true, false) => self.note_closed_lane(key),
+                (true, true) if !planted!(self, ForgetClosedLane) => self.settling.note_lane(key),
+                (true, true) => {}
+                (true, false) => self.note_lane(key),
                 (false, _) => {}
             }
         }
     }
 
-    /// A closed lane must be remembered until the record just made for it is confirmed.
-    fn note_closed_lane(&mut self, key: LaneKey) {
-        if let Some(lane) = self.lanes.get_mut(&key)
-            && lane.closed
-        {
+    /// A lane with something parked must be remembered until the record just made for it is confirmed.
+    fn note_lane(&mut self, key: LaneKey) {
+        if let Some(lane) = self.lanes.get_mut(&key) {
             lane.unsettled += 1;
             self.settling.note_lane(key);
         }
@@ -154,7 +160,10 @@ impl Engine {
         let flying = usize::from(lane.in_flight.is_some());
         for id in lane.queue.split_off(flying) {
             self.destinations[key.destination].queued -= 1;
-            if self.window.get(id).is_some_and(|held| held.on_todo) {
+            if planted!(self, ForgetSuccessors) {
+                self.window.leave_todo(id);
+                self.window.forget_delivery(key.destination, id);
+            } else if self.window.get(id).is_some_and(|held| held.on_todo) {
                 self.dispose(now, key, id, Disposition::plain(DeliveryState::Waiting));
             } else {
                 // Its row is parked already, and the head of its lane brings it back.
@@ -163,19 +172,16 @@ impl Engine {
         }
     }
 
-    /// Forgets a lane that has nothing in memory; a closed one only once the database knows that it is blocked.
+    /// Forgets a lane that has nothing in memory, once whatever is read from then on knows whether it is blocked.
     pub(super) fn leave_lane(&mut self, key: LaneKey) {
         let Some(lane) = self.lanes.get(&key) else { return };
-        if !lane.closed {
-            if lane.queue.is_empty() && lane.in_flight.is_none() {
-                self.lanes.remove(&key);
-            }
-        } else if lane.is_quiet() {
-            if self.feed.is_reading() {
-                self.retiring.push(key);
-            } else {
-                self.lanes.remove(&key);
-            }
+        if !lane.is_quiet() {
+            return;
+        }
+        if lane.closed && self.feed.is_reading() {
+            self.retiring.push(key);
+        } else {
+            self.lanes.remove(&key);
         }
     }
 

@@ -23,8 +23,8 @@ pub(super) struct Lane {
     pub(super) in_flight: Option<AttemptId>,
     /// Something of this lane is parked, or about to be, that is not in `queue`: whatever arrives is parked behind it.
     pub(super) closed: bool,
-    /// Deliveries of this lane that are parked or come to their end without the database having confirmed it. A closed
-    /// lane is forgotten only when this is 0, because until then the database does not know that the lane is blocked.
+    /// Deliveries of this lane that are parked, or came to their end in the parked state, without the database having
+    /// confirmed it. The lane is forgotten only when this is 0: until then no read can tell whether it is blocked.
     pub(super) unsettled: u32,
     /// The lane stands in its destination's queue of lanes that can start.
     pub(super) ready: bool,

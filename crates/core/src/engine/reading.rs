@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::dispatch::Disposition;
 use super::lane::LaneKey;
 use super::window::{HeldDelivery, HeldEvent};
-use super::{Answer, DestinationSlot, Engine, Moment, Read};
+use super::{Answer, DestinationSlot, Engine, Moment, Read, planted};
 use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
 use crate::event::{Event, LaneId, OutboxId, Shard};
 use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
@@ -95,6 +95,7 @@ impl Engine {
                 && self.feed.is_current(row.shard)
                 && row.id <= self.feed.cursor(row.shard)
                 && !self.window.knows(row.id)
+                && !planted!(self, DropLateCommits)
                 && !self.window.is_saturated(row.lane_id)
         });
         news.map(|row| (row.shard, row.id)).collect()
@@ -160,7 +161,9 @@ impl Engine {
             }
         }
         for arrival in &arrivals {
-            if let Some(last) = beyond.get_mut(&arrival.event.lane_id) {
+            if let Some(last) = beyond.get_mut(&arrival.event.lane_id)
+                && !planted!(self, ForgetSaturated)
+            {
                 *last = Some(Arc::clone(&arrival.event));
             }
         }
@@ -213,7 +216,8 @@ impl Engine {
         });
         for destination in routed {
             let key = LaneKey { destination, lane_id: event.lane_id };
-            let parked_ahead = blocked.contains(&self.destinations[destination].spec.name);
+            let parked_ahead = blocked.contains(&self.destinations[destination].spec.name)
+                && !planted!(self, IgnoreParkedHead);
             let known = self.lanes.contains_key(&key);
             let lane = self.lane_mut(key, event.shard);
             // What is in memory is newer than what the read saw.
@@ -257,7 +261,8 @@ impl Engine {
             return false;
         }
         // A read that is older than one of our records says nothing about what may follow it.
-        if parked.deliveries.iter().any(|d| self.window.is_haunted(destination, d.event.id)) {
+        let stale = parked.deliveries.iter().any(|d| self.window.is_haunted(destination, d.event.id));
+        if stale && !planted!(self, BelieveStaleReads) {
             return false;
         }
         let key = LaneKey { destination, lane_id: parked.lane_id };

@@ -15,7 +15,7 @@ pub(super) struct Trail {
     pub(super) events: Vec<(Shard, OutboxId)>,
     /// Deliveries that were parked before, by destination.
     pub(super) deliveries: Vec<(Shard, usize, OutboxId)>,
-    /// Closed lanes that wait for it, once for each record.
+    /// Lanes that wait for it, once for each record.
     pub(super) lanes: Vec<LaneKey>,
     shards: Vec<Shard>,
 }
@@ -91,7 +91,7 @@ impl Settling {
         }
     }
 
-    /// A closed lane waits for this batch.
+    /// A lane waits for this batch.
     pub(super) fn note_lane(&mut self, lane: LaneKey) {
         self.trail.lanes.push(lane);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dispatch::Disposition;
 use super::lane::LaneKey;
-use super::{AttemptId, Engine, InFlight, Moment, Start};
+use super::{AttemptId, Engine, InFlight, Moment, Start, planted};
 use crate::delivery::DeliveryState;
 use crate::sink::Attempt;
 
@@ -40,14 +40,16 @@ impl Engine {
         loop {
             let slot = &mut self.destinations[destination];
             // An attempt that could outlive the lease could overlap with the next owner's.
-            if slot.in_flight >= slot.spec.concurrency || now + slot.spec.timeout > self.lease_until {
+            if slot.in_flight >= slot.spec.concurrency
+                || (now + slot.spec.timeout > self.lease_until && !planted!(self, IgnoreLease))
+            {
                 return None;
             }
             let key = slot.ready.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
             lane.ready = false;
             let Some(&id) = lane.queue.front() else { continue };
-            if lane.in_flight.is_some() {
+            if lane.in_flight.is_some() && !planted!(self, TwoInFlight) {
                 continue;
             }
             match self.verdict(now, key, id) {
@@ -100,6 +102,7 @@ impl Engine {
             maybe_delivered: delivery.maybe_delivered,
             timeout: slot.spec.timeout,
         };
+        let number = attempt.number;
         self.last_attempt += 1;
         let id_of_attempt = AttemptId(self.last_attempt);
         let bytes = held.event.payload.len();
@@ -111,6 +114,9 @@ impl Engine {
             lane.in_flight = Some(id_of_attempt);
         }
         self.counters.started += 1;
+        if planted!(self, TwoInFlight) && number == 1 {
+            self.make_ready(key);
+        }
         Some(Start { id: id_of_attempt, destination: key.destination, attempt })
     }
 
@@ -126,7 +132,7 @@ impl Engine {
     /// Puts a lane into its destination's queue of lanes that can start, unless it stands there.
     pub(super) fn make_ready(&mut self, key: LaneKey) {
         if let Some(lane) = self.lanes.get_mut(&key)
-            && lane.in_flight.is_none()
+            && (lane.in_flight.is_none() || planted!(self, TwoInFlight))
             && !lane.ready
             && !lane.queue.is_empty()
         {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::collections::btree_map::Entry;
 
 use super::lane::LaneKey;
-use super::{AttemptId, Engine, Moment};
+use super::{AttemptId, Engine, Moment, planted};
 use crate::event::{OutboxId, Shard};
 use crate::lease::Term;
 
@@ -84,8 +84,10 @@ impl Engine {
         let is_lost = |key: &LaneKey| gone.contains(key);
         let fading = self.fading.iter_mut().map(|trail| trail.take_shard(shard, is_lost));
         let trails: Vec<_> = fading.chain(self.settling.drop_shard(shard, is_lost)).collect();
-        for trail in &trails {
-            self.window.lay(trail);
+        if !planted!(self, KeepGhosts) {
+            for trail in &trails {
+                self.window.lay(trail);
+            }
         }
     }
 

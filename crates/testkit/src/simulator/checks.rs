@@ -25,6 +25,8 @@ pub(super) struct Witness {
     lanes: BTreeMap<(usize, LaneId), Vec<OutboxId>>,
     replayed: BTreeSet<DeliveryKey>,
     given_up: BTreeSet<DeliveryKey>,
+    /// What a destination really has.
+    received: BTreeSet<DeliveryKey>,
     repeated: BTreeSet<DeliveryKey>,
 }
 
@@ -66,7 +68,7 @@ impl Witness {
         for &earlier in lane.iter().take_while(|&&id| id < event.id) {
             let row = store.deliveries.get(&(earlier, Arc::clone(&names[destination])));
             let terminal = row.is_some_and(|row| !row.state.is_unfinished());
-            let known = self.confirmed.contains(&(destination, earlier))
+            let known = self.received.contains(&(destination, earlier))
                 || self.given_up.contains(&(destination, earlier));
             if !terminal && !known {
                 return Err(format!(
@@ -83,6 +85,11 @@ impl Witness {
         self.confirmed.insert((destination, id));
         self.unrepeated.insert((destination, id));
         self.replayed.remove(&(destination, id));
+    }
+
+    /// A destination took an event in and said so.
+    pub(super) fn received(&mut self, destination: usize, id: OutboxId) {
+        self.received.insert((destination, id));
     }
 
     /// A relay decided to give a delivery up; it may not be recorded yet.
@@ -112,7 +119,7 @@ impl Witness {
             if row.state == DeliveryState::Dead && started == 0 {
                 return Err(format!("P4: event {id} at {name} was given up untried"));
             }
-            if row.state == DeliveryState::Delivered && !self.confirmed.contains(&(destination, *id)) {
+            if row.state == DeliveryState::Delivered && !self.received.contains(&(destination, *id)) {
                 return Err(format!(
                     "P8: event {id} at {name} is recorded as delivered but was never confirmed"
                 ));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postbox_core::engine::Limits;
+use postbox_core::engine::fault::Fault;
 use postbox_core::retry::{OnExhausted, RetryPolicy};
 
 use super::random::Random;
@@ -54,8 +55,49 @@ pub struct Plan {
     pub limits: Limits,
     /// Retry policy of all destinations.
     pub retry: RetryPolicy,
+    /// Of a thousand attempts, how many cannot be started.
+    pub not_started: u64,
     /// Attempts in flight per destination.
     pub concurrency: usize,
+    /// A mistake planted in the engines.
+    pub fault: Option<Fault>,
+    /// A mistake planted around them.
+    pub seam_fault: Option<SeamFault>,
+}
+
+/// Mistakes of a store, a lease protocol or a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeamFault {
+    /// Settles are not fenced: whoever comes late overwrites.
+    NoFencing,
+    /// Every relay works on every shard, as relays that claim rows do.
+    EveryoneOwnsEverything,
+    /// An attempt counts as delivered when it is started.
+    SettleBeforeConfirm,
+    /// A timeout counts as delivered.
+    UnknownIsDelivered,
+    /// The floor moves past ids whose transactions are still open.
+    FloorPassesOpenTransactions,
+    /// A settle whose answer was lost is taken for done.
+    LostSettleIsDone,
+    /// The successor of a finished head is not made head.
+    NoNewHead,
+    /// A relay that was evicted goes on as if nothing had happened.
+    IgnoreEviction,
+}
+
+impl SeamFault {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::NoFencing,
+        Self::EveryoneOwnsEverything,
+        Self::SettleBeforeConfirm,
+        Self::UnknownIsDelivered,
+        Self::FloorPassesOpenTransactions,
+        Self::LostSettleIsDone,
+        Self::NoNewHead,
+        Self::IgnoreEviction,
+    ];
 }
 
 impl Plan {
@@ -98,7 +140,10 @@ impl Plan {
                 jitter: 0.2,
                 on_exhausted: OnExhausted::DeadLetter,
             },
+            not_started: 0,
             concurrency: 4,
+            fault: None,
+            seam_fault: None,
         }
     }
 
@@ -120,6 +165,7 @@ impl Plan {
             first_destination_dead: sometimes(9) > 6,
             ..calm
         };
+        plan.not_started = if random.chance(300) { random.between(0, 200) } else { 0 };
         plan.relays = random.index(3) + 1;
         plan.events = random.index(90) + 10;
         plan.aggregates = random.index(12) + 1;

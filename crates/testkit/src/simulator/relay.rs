@@ -94,6 +94,8 @@ pub(super) struct SimRelay {
     /// Happenings that came while it was frozen.
     pub backlog: VecDeque<Happening>,
     next_id: u128,
+    /// A planted mistake.
+    pub(super) ignores_eviction: bool,
 }
 
 impl SimRelay {
@@ -119,6 +121,7 @@ impl SimRelay {
             paused_until: None,
             backlog: VecDeque::new(),
             next_id: first + 1,
+            ignores_eviction: false,
         }
     }
 
@@ -180,6 +183,9 @@ impl SimRelay {
                     let surplus = self.engine.working_shards().saturating_sub(fair_share(live));
                     self.engine.drain(now, surplus);
                 }
+            }
+            LeaseAnswer::Evicted if self.ignores_eviction => {
+                self.engine.set_terms(now, &self.engine.terms(), asked + LEASE_TTL);
             }
             LeaseAnswer::Evicted => {
                 self.engine.set_terms(now, &[], now);

@@ -13,6 +13,8 @@ use postbox_core::store::{
 };
 use uuid::Uuid;
 
+use super::plan::SeamFault;
+
 /// A producer's transaction.
 pub(super) type Transaction = u64;
 
@@ -57,12 +59,13 @@ pub(super) struct SimStore {
     owners: Vec<Owner>,
     relays: BTreeMap<RelayId, Duration>,
     evicted: Vec<RelayId>,
+    fault: Option<SeamFault>,
 }
 
 impl SimStore {
     /// An empty database.
     #[must_use]
-    pub(super) fn new() -> Self {
+    pub(super) fn new(fault: Option<SeamFault>) -> Self {
         Self {
             now: Duration::ZERO,
             events: BTreeMap::new(),
@@ -76,6 +79,7 @@ impl SimStore {
             owners: (0..SHARD_COUNT).map(|_| Owner { relay: None, epoch: 0 }).collect(),
             relays: BTreeMap::new(),
             evicted: Vec::new(),
+            fault,
         }
     }
 
@@ -96,7 +100,8 @@ impl SimStore {
             id: self.last_id,
             event_id: Uuid::from_u128(u128::from(self.last_id.unsigned_abs())),
             lane_id,
-            shard: u16::try_from(lane_id % i64::from(SHARD_COUNT)).unwrap_or(0),
+            // Few shards, so that aggregates share them, and far apart, so that relays do too.
+            shard: u16::try_from(lane_id % 3 * 21).unwrap_or(0),
             aggregate_type: "order".into(),
             aggregate_id: lane_id.to_string(),
             aggregate_seq: *sequence,
@@ -153,7 +158,8 @@ impl SimStore {
     /// See `postbox_core::store::Store::scan`.
     #[must_use]
     pub(super) fn scan(&self, request: &ScanRequest) -> Scan {
-        let undecided = self.open.values().flatten().min().copied();
+        let honest = self.fault != Some(SeamFault::FloorPassesOpenTransactions);
+        let undecided = self.open.values().flatten().min().copied().filter(|_| honest);
         let decided = undecided.map_or(self.last_id, |id| id - 1);
         let mut scan = Scan::default();
         for shard in &request.shards {
@@ -263,7 +269,7 @@ impl SimStore {
     pub(super) fn settle(&mut self, batch: &SettleBatch, relay: RelayId) -> SettleReport {
         let current = |term: &&Term| {
             let owner = &self.owners[usize::from(term.shard)];
-            owner.relay == Some(relay) && owner.epoch == term.epoch
+            (owner.relay == Some(relay) && owner.epoch == term.epoch) || self.is_unfenced()
         };
         let refused: Vec<Term> = batch.terms.iter().filter(|term| !current(term)).copied().collect();
         let accepted: BTreeSet<Shard> = batch.terms.iter().filter(current).map(|term| term.shard).collect();
@@ -281,6 +287,10 @@ impl SimStore {
             self.promote(&destination, lane_id);
         }
         SettleReport { refused }
+    }
+
+    fn is_unfenced(&self) -> bool {
+        matches!(self.fault, Some(SeamFault::NoFencing | SeamFault::EveryoneOwnsEverything))
     }
 
     /// Returns whether there was a row before.
@@ -305,6 +315,9 @@ impl SimStore {
 
     /// Makes the first unfinished delivery of a lane its head.
     fn promote(&mut self, destination: &Arc<str>, lane_id: LaneId) {
+        if self.fault == Some(SeamFault::NoNewHead) {
+            return;
+        }
         let ids: Vec<OutboxId> = self.lane(destination, lane_id).map(|(id, _)| id).collect();
         let now = self.now;
         for (n, id) in ids.into_iter().enumerate() {
@@ -349,6 +362,10 @@ impl SimStore {
                 owner.relay = None;
             }
         }
+        if self.fault == Some(SeamFault::EveryoneOwnsEverything) {
+            let terms = (0..SHARD_COUNT).map(|shard| Term { shard, epoch: 1 }).collect();
+            return LeaseAnswer::Held { terms, live: 1 };
+        }
         let mut terms = self.terms_of(heartbeat.relay);
         for shard in 0..SHARD_COUNT {
             let owner = &mut self.owners[usize::from(shard)];
@@ -386,11 +403,5 @@ impl SimStore {
         let terms = self.terms_of(relay);
         self.hand_back(relay, &terms);
         self.relays.remove(&relay);
-    }
-}
-
-impl Default for SimStore {
-    fn default() -> Self {
-        Self::new()
     }
 }

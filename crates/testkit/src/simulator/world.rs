@@ -12,9 +12,10 @@ use postbox_core::event::{LaneId, OutboxId};
 use postbox_core::lease::RelayId;
 use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
 use postbox_core::route::Route;
+use postbox_core::store::SettleReport;
 
 use super::checks::Witness;
-use super::plan::Plan;
+use super::plan::{Plan, SeamFault};
 use super::random::Random;
 use super::relay::{ATTEMPT_TIMEOUT, Call, Happening, LEASE_TTL, Order, SimRelay};
 use super::store::{SimStore, Transaction};
@@ -136,7 +137,7 @@ impl World {
         let mut world = Self {
             random: Random::new(plan.seed),
             now: Duration::ZERO,
-            store: SimStore::new(),
+            store: SimStore::new(plan.seam_fault),
             witness: Witness::default(),
             names,
             relays,
@@ -345,13 +346,17 @@ impl World {
             retry: self.plan.retry.clone(),
         });
         let number = (relay as u64 + 1) * 1_000_000 + life;
-        let process = SimRelay::new(
+        let mut process = SimRelay::new(
             self.now,
             number,
             self.plan.limits.clone(),
             destinations.collect(),
             self.random.bits(),
         );
+        if let Some(fault) = self.plan.fault {
+            process.engine.plant(fault);
+        }
+        process.ignores_eviction = self.plan.seam_fault == Some(SeamFault::IgnoreEviction);
         self.relays[relay].1 = Some(process);
         self.wakes[relay] = Duration::ZERO;
         self.tell(relay, life, Happening::Woke)
@@ -497,9 +502,19 @@ impl World {
 
     fn start(&mut self, relay: usize, life: u64, start: &Start) -> Result<(), String> {
         let event = &start.attempt.event;
+        if self.troubled() && self.random.chance(self.plan.not_started) {
+            self.flying.insert((relay, start.id), (start.destination, event.id));
+            let happening = Happening::Ended(start.id, Outcome::NotStarted("simulated".into()));
+            self.soon(500, Coming::To { relay, life, happening });
+            return Ok(());
+        }
         let begun = self.witness.starts(&self.store, &self.names, start.destination, event);
         begun.map_err(|broken| self.blame(format!("relay {relay}: {broken}")))?;
         self.flying.insert((relay, start.id), (start.destination, event.id));
+        if self.plan.seam_fault == Some(SeamFault::SettleBeforeConfirm) {
+            let outcome = Outcome::Delivered(Confirmation::default());
+            self.at(self.now, Coming::To { relay, life, happening: Happening::Ended(start.id, outcome) });
+        }
         let coming =
             Coming::Attempt { relay, life, id: start.id, destination: start.destination, event: event.id };
         self.soon(20_000, coming);
@@ -519,6 +534,18 @@ impl World {
         } else {
             Outcome::Delivered(Confirmation::default())
         };
+        let fault = self.plan.seam_fault;
+        if matches!(outcome, Outcome::Delivered(_)) {
+            self.witness.received(destination, event);
+        }
+        let outcome = match outcome {
+            Outcome::Failed(failure)
+                if failure.class == FailureClass::Unknown && fault == Some(SeamFault::UnknownIsDelivered) =>
+            {
+                Outcome::Delivered(Confirmation::default())
+            }
+            outcome => outcome,
+        };
         self.soon(20_000, Coming::To { relay, life, happening: Happening::Ended(id, outcome) });
     }
 
@@ -528,7 +555,12 @@ impl World {
         let troubled = self.troubled();
         let away = self.now < self.away_until;
         if away || (troubled && self.random.chance(self.plan.call_fails)) {
-            let happening = Self::failure(call);
+            let mut happening = Self::failure(call);
+            if self.plan.seam_fault == Some(SeamFault::LostSettleIsDone)
+                && matches!(happening, Happening::SettleFailed(..))
+            {
+                happening = Happening::Settled(SettleReport::default());
+            }
             self.soon(5_000, Coming::To { relay, life, happening });
             return Ok(());
         }
@@ -542,7 +574,15 @@ impl World {
                 .map_err(|broken| self.blame(broken))?;
         }
         let lost = troubled && self.random.chance(self.plan.answer_lost);
-        let happening = if lost { failure } else { answer };
+        let happening = match failure {
+            Happening::SettleFailed(..)
+                if lost && self.plan.seam_fault == Some(SeamFault::LostSettleIsDone) =>
+            {
+                Happening::Settled(SettleReport::default())
+            }
+            failure if lost => failure,
+            _ => answer,
+        };
         self.soon(5_000, Coming::To { relay, life, happening });
         Ok(())
     }
