@@ -41,3 +41,39 @@ impl<S: Sink> Sink for FaultySink<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use postbox_core::outcome::Confirmation;
+
+    use super::*;
+    use crate::sink_conformance::{attempt, event};
+
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    #[async_trait]
+    impl Sink for Counting {
+        async fn deliver(&self, _: &Attempt) -> Outcome {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Outcome::Delivered(Confirmation::default())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_attempt_reaches_nobody_and_a_lost_answer_hides_a_delivery() {
+        let plan = Arc::new(FaultPlan::scripted([Fault::Refused, Fault::AnswerLost]));
+        let sink = FaultySink::new(Counting::default(), plan);
+        let order = attempt(event("1", 1, "{}"));
+        let mut classes = Vec::new();
+        for _ in 0..3 {
+            classes.push(match sink.deliver(&order).await {
+                Outcome::Failed(failure) => Some((failure.class, sink.inner.0.load(Ordering::Relaxed))),
+                _ => None,
+            });
+        }
+        assert_eq!(classes, [Some((FailureClass::Transient, 0)), Some((FailureClass::Unknown, 1)), None]);
+    }
+}

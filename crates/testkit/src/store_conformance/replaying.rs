@@ -215,7 +215,7 @@ pub async fn any_mixture_of_settles_and_commands_keeps_the_heads(harness: &dyn S
     let scene = Scene::new(harness).await;
     let mut dice = crate::faults::Dice::new(7);
     let mut parked = Vec::new();
-    for round in 0..60_u32 {
+    for round in 0..40_u32 {
         match dice.below(5) {
             0 => {
                 let names = ["1", "2", "3"];
