@@ -55,8 +55,5 @@ fn stat(pid: &str) -> Option<Stat> {
     // The name in parentheses may hold anything; the fields after it are numbers. The first of them is number 3.
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(Stat {
-        parent: u32::try_from(field(4)?).ok()?,
-        ticks: (14..=17).map(field).sum::<Option<u64>>()?,
-    })
+    Some(Stat { parent: u32::try_from(field(4)?).ok()?, ticks: (14..=17).map(field).sum::<Option<u64>>()? })
 }

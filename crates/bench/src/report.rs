@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use comfy_table::presets::UTF8_FULL;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Map, Value, json};
 
@@ -10,27 +10,26 @@ use crate::Outcome;
 use crate::race::{Metric, Race, Summary};
 use crate::stage::Conditions;
 
-/// One table per race: per contender and metric the median, the extremes, and the ratio to the opponent.
+/// One table per race: a column per contender, a row per metric.
 pub(crate) fn print(race: &Race) {
-    let metrics = race.metrics();
     let mut table = Table::new();
-    table.load_style(UTF8_FULL);
+    table.load_style(UTF8_FULL_CONDENSED);
     table.set_header(
-        std::iter::once(String::new()).chain(metrics.iter().map(|metric| metric.name.replace(", ", "\n"))),
+        std::iter::once(String::new()).chain(race.contenders.iter().map(|contender| contender.name.clone())),
     );
-    for contender in &race.contenders {
-        let cells = metrics.iter().map(|metric| match contender.summary(metric) {
+    for metric in race.metrics() {
+        let cells = race.contenders.iter().map(|contender| match contender.summary(metric) {
             Some(summary) => cell(metric, summary, race, &contender.name),
             None => String::new(),
         });
-        table.add_row(std::iter::once(contender.name.clone()).chain(cells));
+        table.add_row(std::iter::once(metric.name.to_owned()).chain(cells));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("\n{}: {}", race.name, race.title);
     println!("{table}");
-    println!("median, extremes, ratio to \"{}\"", race.opponent);
+    println!("median (lowest – highest), × ratio to \"{}\"", race.opponent);
     for note in &race.notes {
         println!("- {note}");
     }
@@ -38,8 +37,8 @@ pub(crate) fn print(race: &Race) {
 
 fn cell(metric: &Metric, summary: Summary, race: &Race, contender: &str) -> String {
     let number = |value| number(value, metric.decimals);
-    let mut text =
-        format!("{}\n{} – {}", number(summary.median), number(summary.min), number(summary.max));
+    let Summary { median, min, max } = summary;
+    let mut text = format!("{} ({} – {})", number(median), number(min), number(max));
     if contender != race.opponent
         && let Some(ratio) = race.ratio(contender, metric)
     {
@@ -89,7 +88,9 @@ fn race_json(race: &Race) -> Value {
             let samples: Vec<Map<String, Value>> = contender
                 .samples
                 .iter()
-                .map(|sample| sample.iter().map(|(metric, value)| (metric.name.to_owned(), json!(value))).collect())
+                .map(|sample| {
+                    sample.iter().map(|(metric, value)| (metric.name.to_owned(), json!(value))).collect()
+                })
                 .collect();
             json!({ "name": contender.name, "summary": summaries, "ratio": ratios, "samples": samples })
         })

@@ -9,8 +9,8 @@ use crate::load;
 use crate::process;
 use crate::producing::{Aggregates, Layout, Stop, write};
 use crate::race::{
-    DATABASE_CPU, EVENTS_PER_SETTLE, PEAK_MEMORY, PRODUCE_WAL, RATE, RECEIVER_CPU, RELAY_CPU, Race, SETTLE_WAL,
-    Sample, WAL,
+    DATABASE_CPU, EVENTS_PER_SETTLE, PEAK_MEMORY, PRODUCE_WAL, RATE, RECEIVER_CPU, RELAY_CPU, Race,
+    SETTLE_WAL, Sample, WAL,
 };
 use crate::receiver::Receiver;
 use crate::stage::{Stage, block_on, connect};
@@ -36,7 +36,10 @@ pub(crate) fn run(stage: &Stage, arguments: &Arguments) -> Outcome<Vec<Race>> {
     let backlog = Backlog { stage, receiver: &receiver, events, aggregates };
     for _ in 0..stage.rounds {
         race.add(NAIVE, backlog.drain(Layout::Naive, |url| naive::drain(url, &target, 1))?);
-        race.add(POSTBOX, backlog.drain(Layout::Postbox, |url| relay::drain(url, Some(&target), CONCURRENCY))?);
+        race.add(
+            POSTBOX,
+            backlog.drain(Layout::Postbox, |url| relay::drain(url, Some(&target), CONCURRENCY))?,
+        );
         race.add(NAIVE_MANY, backlog.drain(Layout::Naive, |url| naive::drain(url, &target, 8))?);
         let ceiling = load::requests_per_second(receiver.address(), CONCURRENCY, length)?;
         race.add(CEILING, vec![(&RATE, ceiling)]);
@@ -66,7 +69,8 @@ impl Backlog<'_> {
         self.stage.settle_down();
         let ((), produced) = self.stage.watch(|| {
             block_on(async {
-                write(layout, &url, PRODUCERS, Aggregates::Of(self.aggregates), Stop::Events(self.events)).await?;
+                write(layout, &url, PRODUCERS, Aggregates::Of(self.aggregates), Stop::Events(self.events))
+                    .await?;
                 Ok(())
             })
         })?;
@@ -81,7 +85,10 @@ impl Backlog<'_> {
         if received != u64::from(self.events) || drained.events != received {
             let Drained { events, .. } = drained;
             let wanted = self.events;
-            return Err(format!("{wanted} events, {received} received, {events} settled: nothing to measure").into());
+            return Err(format!(
+                "{wanted} events, {received} received, {events} settled: nothing to measure"
+            )
+            .into());
         }
         let per_event = |bytes: f64| bytes / f64::from(self.events);
         Ok(vec![

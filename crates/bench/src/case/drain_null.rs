@@ -15,7 +15,8 @@ const EVENTS_PER_DRAIN_EVENT: u32 = 5;
 pub(crate) fn run(stage: &Stage, arguments: &Arguments) -> Outcome<Vec<Race>> {
     let events = arguments.events * EVENTS_PER_DRAIN_EVENT;
     let aggregates = arguments.aggregates;
-    let title = format!("{events} events of {aggregates} aggregates, 250 bytes each, to a sink that does nothing");
+    let title =
+        format!("{events} events of {aggregates} aggregates, 250 bytes each, to a sink that does nothing");
     let mut race = Race::new("drain-null", title, POSTBOX);
     for _ in 0..stage.rounds {
         let database = stage.database();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::Outcome;
 use crate::arguments::Arguments;
 use crate::load;
-use crate::race::{Race, RECEIVER_CPU, REQUESTS};
 use crate::process;
+use crate::race::{RECEIVER_CPU, REQUESTS, Race};
 use crate::receiver::Receiver;
 use crate::stage::Stage;
 
