@@ -150,7 +150,7 @@ impl Plan {
     /// A world in which everything that can go wrong does, in a mixture that the seed decides.
     #[must_use]
     pub fn troubled(seed: u64) -> Self {
-        let mut random = Random::new(seed ^ 0x5EED_0F_7120_0B1E);
+        let mut random = Random::new(seed ^ 0x005E_ED0F_7120_0B1E);
         let mut sometimes = |most: u64| if random.chance(500) { random.between(0, most) } else { 0 };
         let calm = Self::calm(seed);
         let mut plan = Self {

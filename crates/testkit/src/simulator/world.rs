@@ -247,7 +247,7 @@ impl World {
                 break;
             }
         }
-        self.witness.ledger(&self.store, &self.names).map_err(|broken| self.blame(broken))?;
+        self.witness.ledger(&self.store, &self.names).map_err(|broken| self.blame(&broken))?;
         report.events = self.store.committed().count() as u64;
         report.repeats = self.witness.repeats;
         report.steps = self.steps;
@@ -255,7 +255,7 @@ impl World {
         Ok(report)
     }
 
-    fn blame(&self, broken: String) -> String {
+    fn blame(&self, broken: &str) -> String {
         format!("at {:?}, step {}: {broken}", self.now, self.steps)
     }
 
@@ -509,7 +509,7 @@ impl World {
             return Ok(());
         }
         let begun = self.witness.starts(&self.store, &self.names, start.destination, event);
-        begun.map_err(|broken| self.blame(format!("relay {relay}: {broken}")))?;
+        begun.map_err(|broken| self.blame(&format!("relay {relay}: {broken}")))?;
         self.flying.insert((relay, start.id), (start.destination, event.id));
         if self.plan.seam_fault == Some(SeamFault::SettleBeforeConfirm) {
             let outcome = Outcome::Delivered(Confirmation::default());
@@ -571,7 +571,7 @@ impl World {
             let honest = self.witness.attempts_are_honest(&self.store, &self.names);
             honest
                 .and_then(|()| Witness::heads_are_first(&self.store))
-                .map_err(|broken| self.blame(broken))?;
+                .map_err(|broken| self.blame(&broken))?;
         }
         let lost = troubled && self.random.chance(self.plan.answer_lost);
         let happening = match failure {
