@@ -141,8 +141,9 @@ impl Relay {
         if let Some(read) = self.engine.next_read(now) {
             self.order_read(ReadOrder::Read(read));
         }
-        self.keep_lease();
+        // In this order: what a decision to stop has drained is handed back in the same turn.
         self.move_on();
+        self.keep_lease();
     }
 
     // The clerks live as long as their order queues, so sending to them cannot fail.
