@@ -1,5 +1,7 @@
 //! The promises P1 to P5 in simulated worlds: real engines, modelled database and destinations, one seed.
 
+use std::time::Duration;
+
 use postbox_testkit::simulator::{Plan, Report, run};
 
 /// Fresh seeds begin here: `POSTBOX_SIM_SEED`, or the clock.
@@ -46,6 +48,41 @@ fn no_fresh_seed_breaks_a_promise() {
     let first = first_fresh_seed();
     let sum = expect_all((0..fresh_worlds()).map(|n| Plan::troubled(first.wrapping_add(n))));
     println!("{} fresh worlds from seed {first}: {sum:?}", fresh_worlds());
+}
+
+/// A world with a backlog many times larger than the engine's window.
+fn crowded(seed: u64) -> Plan {
+    Plan { events: 600, aggregates: 40, troubled_ms: 4_000, ..Plan::calm(seed) }
+}
+
+/// Longest wait of any event at destination 1 outside the hot aggregate, over some worlds.
+fn longest_wait(plan: impl Fn(u64) -> Plan) -> Duration {
+    let worlds = (0..20).map(|seed| run(plan(seed)).unwrap_or_else(|broken| panic!("{broken}")));
+    worlds.filter_map(|report| report.longest_wait.get(&(1, false)).copied()).max().expect("deliveries")
+}
+
+#[test]
+fn a_dead_destination_does_not_delay_another() {
+    let alone = longest_wait(crowded);
+    let beside = longest_wait(|seed| Plan { first_destination_dead: true, ..crowded(seed) });
+    println!("longest wait beside a healthy destination {alone:?}, beside a dead one {beside:?}");
+    assert!(beside <= alone * 2, "beside a healthy destination {alone:?}, beside a dead one {beside:?}");
+}
+
+#[test]
+fn a_slow_destination_does_not_delay_another() {
+    let alone = longest_wait(crowded);
+    let beside = longest_wait(|seed| Plan { first_destination_slow: true, ..crowded(seed) });
+    println!("longest wait beside a quick destination {alone:?}, beside a slow one {beside:?}");
+    assert!(beside <= alone * 2, "beside a quick destination {alone:?}, beside a slow one {beside:?}");
+}
+
+#[test]
+fn a_busy_aggregate_does_not_delay_another() {
+    let alone = longest_wait(crowded);
+    let beside = longest_wait(|seed| Plan { hot: 900, ..crowded(seed) });
+    println!("longest wait in a mixed world {alone:?}, beside a busy aggregate {beside:?}");
+    assert!(beside <= alone * 2, "in a mixed world {alone:?}, beside a busy aggregate {beside:?}");
 }
 
 #[test]

@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use postbox_core::delivery::DeliveryState;
 use postbox_core::event::{Event, LaneId, OutboxId};
 
 use super::store::SimStore;
+
+/// The aggregate that hot events belong to.
+pub(super) const HOT_LANE: LaneId = 1;
 
 type DeliveryKey = (usize, OutboxId);
 
@@ -27,12 +31,16 @@ pub(super) struct Witness {
     given_up: BTreeSet<DeliveryKey>,
     /// What a destination really has.
     received: BTreeSet<DeliveryKey>,
+    committed_at: BTreeMap<OutboxId, (Duration, LaneId)>,
+    /// Longest time from commit to confirmation, by destination and whether it was the hot lane.
+    pub(super) longest_wait: BTreeMap<(usize, bool), Duration>,
     repeated: BTreeSet<DeliveryKey>,
 }
 
 impl Witness {
     /// An event committed that is routed to these destinations.
-    pub(super) fn committed(&mut self, event: &Event, destinations: &[usize]) {
+    pub(super) fn committed(&mut self, now: Duration, event: &Event, destinations: &[usize]) {
+        self.committed_at.insert(event.id, (now, event.lane_id));
         for &destination in destinations {
             let lane = self.lanes.entry((destination, event.lane_id)).or_default();
             lane.push(event.id);
@@ -81,10 +89,19 @@ impl Witness {
     }
 
     /// A relay took in that an attempt was confirmed.
-    pub(super) fn confirmed(&mut self, destination: usize, id: OutboxId) {
+    pub(super) fn confirmed(&mut self, now: Duration, destination: usize, id: OutboxId) {
+        if let Some(&(since, lane_id)) = self.committed_at.get(&id) {
+            let wait = self.longest_wait.entry((destination, lane_id == HOT_LANE)).or_default();
+            *wait = (*wait).max(now.saturating_sub(since));
+        }
         self.confirmed.insert((destination, id));
         self.unrepeated.insert((destination, id));
         self.replayed.remove(&(destination, id));
+    }
+
+    /// Attempts that started.
+    pub(super) fn attempts(&self) -> u64 {
+        self.started.values().map(|&count| u64::from(count)).sum()
     }
 
     /// A destination took an event in and said so.

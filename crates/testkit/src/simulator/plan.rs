@@ -39,6 +39,8 @@ pub struct Plan {
     pub poison: u64,
     /// Whether destination 0 never answers anything but failures while the troubles last.
     pub first_destination_dead: bool,
+    /// Whether destination 0 takes nearly the whole time of an attempt to answer.
+    pub first_destination_slow: bool,
     /// Of a thousand events, how many belong to one hot aggregate.
     pub hot: u64,
     /// Crashes of relays.
@@ -119,6 +121,7 @@ impl Plan {
             attempt_unknown: 0,
             poison: 0,
             first_destination_dead: false,
+            first_destination_slow: false,
             hot: 0,
             crashes: 0,
             pauses: 0,
@@ -163,6 +166,7 @@ impl Plan {
             poison: sometimes(60),
             hot: sometimes(600),
             first_destination_dead: sometimes(9) > 6,
+            first_destination_slow: sometimes(9) > 6,
             ..calm
         };
         plan.not_started = if random.chance(300) { random.between(0, 200) } else { 0 };

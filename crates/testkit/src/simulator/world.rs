@@ -14,7 +14,7 @@ use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
 use postbox_core::route::Route;
 use postbox_core::store::SettleReport;
 
-use super::checks::Witness;
+use super::checks::{HOT_LANE, Witness};
 use super::plan::{Plan, SeamFault};
 use super::random::Random;
 use super::relay::{ATTEMPT_TIMEOUT, Call, Happening, LEASE_TTL, Order, SimRelay};
@@ -114,7 +114,7 @@ pub struct World {
 }
 
 /// What a world came to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Events that committed.
     pub events: u64,
@@ -126,6 +126,8 @@ pub struct Report {
     pub steps: u64,
     /// Virtual milliseconds until everything had come to its end.
     pub millis: u128,
+    /// Longest virtual time from commit to confirmation, by destination and whether the event's aggregate is the hot one.
+    pub longest_wait: BTreeMap<(usize, bool), Duration>,
 }
 
 impl World {
@@ -250,6 +252,8 @@ impl World {
         self.witness.ledger(&self.store, &self.names).map_err(|broken| self.blame(&broken))?;
         report.events = self.store.committed().count() as u64;
         report.repeats = self.witness.repeats;
+        report.attempts = self.witness.attempts();
+        report.longest_wait = self.witness.longest_wait;
         report.steps = self.steps;
         report.millis = self.now.as_millis();
         Ok(report)
@@ -295,7 +299,7 @@ impl World {
 
     fn begin(&mut self, transaction: Transaction) {
         let hot = self.random.chance(self.plan.hot);
-        let lane = if hot { 1 } else { 1 + self.random.index(self.plan.aggregates) as LaneId };
+        let lane = if hot { HOT_LANE } else { 1 + self.random.index(self.plan.aggregates) as LaneId };
         let kind = self.random.index(self.plan.destinations * 2);
         let event_type =
             if kind < self.plan.destinations { format!("only.{kind}") } else { "all".to_owned() };
@@ -316,7 +320,7 @@ impl World {
         for event in self.store.end(transaction, commit) {
             let only = event.event_type.strip_prefix("only.").and_then(|n| n.parse::<usize>().ok());
             let routed: Vec<usize> = only.map_or_else(|| (0..self.plan.destinations).collect(), |n| vec![n]);
-            self.witness.committed(&event, &routed);
+            self.witness.committed(self.now, &event, &routed);
         }
     }
 
@@ -460,7 +464,7 @@ impl World {
                 if let Some((destination, event)) = self.flying.remove(&(relay, *id)) {
                     match outcome {
                         Outcome::Delivered(_) => {
-                            self.witness.confirmed(destination, event);
+                            self.witness.confirmed(self.now, destination, event);
                             self.unsettled[relay].insert((destination, event));
                         }
                         Outcome::Failed(_) => return Some((destination, event)),
@@ -546,7 +550,12 @@ impl World {
             }
             outcome => outcome,
         };
-        self.soon(20_000, Coming::To { relay, life, happening: Happening::Ended(id, outcome) });
+        let coming = Coming::To { relay, life, happening: Happening::Ended(id, outcome) };
+        if destination == 0 && self.plan.first_destination_slow {
+            self.at(self.now + ATTEMPT_TIMEOUT.mul_f64(0.8), coming);
+        } else {
+            self.soon(20_000, coming);
+        }
     }
 
     // The database
