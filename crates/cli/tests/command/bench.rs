@@ -97,6 +97,15 @@ impl Bench {
         Running { child: command.stdout(Stdio::piped()).stderr(log).spawn().unwrap() }
     }
 
+    /// Waits until the command that was started has logged `text`.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let began = Instant::now();
+        while !std::fs::read_to_string(self.path("stderr.log")).unwrap().contains(text) {
+            assert!(began.elapsed() < PATIENCE, "{text:?} was not logged");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The SQLite database itself, as a producer has it.
     pub(crate) fn sqlite(&self) -> Connection {
         let connection = Connection::open(self.path("shop.db")).unwrap();

@@ -173,3 +173,24 @@ fn the_command_line_overrides_the_environment_and_both_override_the_file() {
     command.env("POSTBOX_DATABASE_URL", "sqlite:environment.db");
     crate::bench::Ended::of(command).succeeded().says(&["sqlite:line.db"]);
 }
+
+#[test]
+fn an_error_looks_like_this() {
+    let bench = Bench::empty();
+    bench.write("postbox.toml", "[relay]\npol_interval = \"1s\"\nlease_ttl = \"20s\"\n");
+    let expected = "  × postbox.toml has a mistake; nothing was started
+
+Error: 
+  × unknown key `pol_interval` in [relay]
+   ╭─[postbox.toml:2:1]
+ 1 │ [relay]
+ 2 │ pol_interval = \"1s\"
+   · ──────┬─────
+   ·       ╰── not a key here
+ 3 │ lease_ttl = \"20s\"
+   ╰────
+  help: did you mean `poll_interval`?
+
+";
+    assert_eq!(bench.run(&["status"]).ended_with(2).err, expected);
+}

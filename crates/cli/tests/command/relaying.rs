@@ -80,3 +80,17 @@ fn a_second_relay_waits_beside_the_first_and_both_end_cleanly() {
     }
     assert_eq!(receiver.received().len(), 1);
 }
+
+#[test]
+fn a_second_signal_ends_a_relay_that_still_waits_for_an_answer() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bench = Bench::migrated();
+    bench.write_destination(&format!("http://{}/", silent.local_addr().unwrap()), "");
+    bench.produce("42", "order.confirmed");
+    let mut relay = bench.start(&["relay"]);
+    let _attempt_in_flight = silent.accept().unwrap();
+    relay.signal("TERM");
+    bench.wait_for_log("a second signal stops at once");
+    relay.signal("TERM");
+    assert_eq!(relay.wait(), Some(130));
+}
