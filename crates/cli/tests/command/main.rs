@@ -1,4 +1,5 @@
 //! The command as its users meet it: a real process, its output, its exit code.
+#![expect(clippy::unwrap_used, reason = "a panic is the failing assertion, in what the tests share as well")]
 
 mod bench;
 mod careless;
