@@ -47,5 +47,6 @@ pub(crate) enum Command {
     DeadLetters(command::dead_letters::DeadLetters),
     Replay(command::replay::Replay),
     Prune(command::prune::Prune),
+    Demo(command::demo::Demo),
     Completions(command::completions::Completions),
 }

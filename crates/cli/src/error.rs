@@ -4,6 +4,7 @@ use miette::Diagnostic;
 use postbox_core::store::{StoreError, StoreErrorKind};
 
 use crate::config::ConfigError;
+use crate::demo;
 use crate::exit::Exit;
 
 /// Why a command ended early.
@@ -41,6 +42,11 @@ pub(crate) enum CommandError {
         help: Option<String>,
     },
 
+    /// The demo could not be shown.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Demo(#[from] demo::Problem),
+
     /// Standard output cannot be written.
     #[error("the output cannot be written")]
     Output(#[from] std::io::Error),
@@ -59,7 +65,7 @@ impl CommandError {
         match self {
             Self::Config(_) | Self::Usage { .. } => Exit::Usage,
             Self::Remains { .. } => Exit::Remains,
-            Self::Output(_) => Exit::Failed,
+            Self::Demo(_) | Self::Output(_) => Exit::Failed,
             Self::Store { kind, .. } => match kind {
                 StoreErrorKind::Unavailable => Exit::DatabaseUnavailable,
                 StoreErrorKind::SchemaMissing | StoreErrorKind::SchemaNewer => Exit::SchemaMismatch,

@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod confirm;
 mod database;
+mod demo;
 mod error;
 mod exit;
 mod logging;
@@ -60,6 +61,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::DeadLetters(dead_letters) => dead_letters.run(global).await,
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
+        Command::Demo(demo) => demo.run().await,
         Command::Completions(completions) => completions.run(),
     }
 }

@@ -1,0 +1,221 @@
+//! The receiver: an HTTP server that writes down what it really got, and misbehaves now and then.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::dice::Dice;
+
+/// Requests answered 503, in percent.
+pub(super) const REFUSED_PERCENT: u64 = 4;
+
+/// Requests that are taken and whose answer is lost, in percent.
+pub(super) const LOST_ANSWERS_PERCENT: u64 = 1;
+
+/// Time until an answer.
+const WORK: Duration = Duration::from_millis(3);
+
+/// A position in the order of everything that happened at the receiver.
+pub(super) type Tick = u64;
+
+/// What the receiver did with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Took the event and answered 200.
+    Taken,
+    /// Took the event and closed the connection without an answer.
+    AnswerLost,
+    /// Did not take the event and answered 503.
+    Refused,
+}
+
+impl Verdict {
+    pub(super) fn took_it(self) -> bool {
+        self != Self::Refused
+    }
+}
+
+/// One event in one request.
+#[derive(Debug, Clone)]
+pub(super) struct Receipt {
+    pub(super) event_id: Uuid,
+    pub(super) order: String,
+    pub(super) sequence: u64,
+    pub(super) event_type: String,
+    pub(super) verdict: Verdict,
+    pub(super) arrived: Tick,
+    /// When the answer was given; `None` if the sender was gone by then.
+    pub(super) answered: Option<Tick>,
+}
+
+/// Everything the receiver got.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Record {
+    pub(super) receipts: Vec<Receipt>,
+    /// Requests that carry no event.
+    pub(super) unreadable: u64,
+    clock: Tick,
+}
+
+impl Record {
+    fn tick(&mut self) -> Tick {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+/// An open receiver; dropping it closes it.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    address: SocketAddr,
+    counter: Arc<Counter>,
+    _accepting: JoinSet<()>,
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Counter {
+    seed: u64,
+    record: Mutex<Record>,
+    taken: watch::Sender<u64>,
+}
+
+impl Receiver {
+    /// Opens on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub(super) async fn open(seed: u64) -> std::io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let counter = Arc::new(Counter { seed, record: Mutex::default(), taken: watch::Sender::new(0) });
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, Arc::clone(&counter)));
+        Ok(Self { address, counter, _accepting: accepting })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/orders", self.address)
+    }
+
+    /// Number of different or repeated events taken, as it grows.
+    pub(super) fn taken(&self) -> watch::Receiver<u64> {
+        self.counter.taken.subscribe()
+    }
+
+    /// The present moment at the receiver.
+    pub(super) fn now(&self) -> Tick {
+        self.counter.lock().tick()
+    }
+
+    /// A copy of everything received so far.
+    pub(super) fn record(&self) -> Record {
+        self.counter.lock().clone()
+    }
+}
+
+impl Counter {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a request down and decides what to do with it; `None` when it carries no event.
+    fn receive(&self, attempt: u64, body: &[u8]) -> Option<(usize, Verdict)> {
+        #[derive(serde::Deserialize)]
+        struct Envelope {
+            event_id: Uuid,
+            r#type: String,
+            aggregate_id: String,
+            sequence: u64,
+        }
+        let mut record = self.lock();
+        let arrived = record.tick();
+        let Ok(envelope) = serde_json::from_slice::<Envelope>(body) else {
+            record.unreadable += 1;
+            return None;
+        };
+        let order = envelope.aggregate_id.parse().unwrap_or_default();
+        let mut dice = Dice::of(self.seed, &[2, order, envelope.sequence, attempt]);
+        let verdict = if dice.happens(REFUSED_PERCENT) {
+            Verdict::Refused
+        } else if dice.happens(LOST_ANSWERS_PERCENT) {
+            Verdict::AnswerLost
+        } else {
+            Verdict::Taken
+        };
+        record.receipts.push(Receipt {
+            event_id: envelope.event_id,
+            order: envelope.aggregate_id,
+            sequence: envelope.sequence,
+            event_type: envelope.r#type,
+            verdict,
+            arrived,
+            answered: None,
+        });
+        if verdict.took_it() {
+            self.taken.send_modify(|taken| *taken += 1);
+        }
+        Some((record.receipts.len() - 1, verdict))
+    }
+
+    fn answered(&self, receipt: usize) {
+        let mut record = self.lock();
+        record.receipts[receipt].answered = Some(record.tick());
+    }
+}
+
+async fn accept(listener: TcpListener, counter: Arc<Counter>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        connections.spawn(serve(stream, Arc::clone(&counter)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(stream: TcpStream, counter: Arc<Counter>) {
+    // Without it each answer would wait for the sender's delayed acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| answer(request, Arc::clone(&counter)));
+    // An error is a connection that ended, which is the sender's business to notice.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+/// Ends the connection without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is lost")]
+struct AnswerLost;
+
+async fn answer(
+    request: Request<Incoming>,
+    counter: Arc<Counter>,
+) -> Result<Response<Empty<Bytes>>, AnswerLost> {
+    let attempt =
+        request.headers().get("postbox-attempt").and_then(|value| value.to_str().ok()?.parse().ok());
+    let body = request.into_body().collect().await.map_err(|_| AnswerLost)?.to_bytes();
+    let mut response = Response::new(Empty::new());
+    let Some((receipt, verdict)) = counter.receive(attempt.unwrap_or_default(), &body) else {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        return Ok(response);
+    };
+    tokio::time::sleep(WORK).await;
+    match verdict {
+        Verdict::Taken => {}
+        Verdict::AnswerLost => return Err(AnswerLost),
+        Verdict::Refused => *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE,
+    }
+    counter.answered(receipt);
+    Ok(response)
+}
