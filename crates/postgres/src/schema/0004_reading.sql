@@ -1,7 +1,10 @@
 -- How the relay reads. postbox_core::store describes floor and cursor.
 --
 -- Each function switches off the plans that are right for today's statistics and ruinous for tomorrow's: the to-do
--- list is empty one minute and millions long the next, and nobody analyses it in between.
+-- list is empty one minute and millions long the next, nobody analyses it in between, and a plan made while it was
+-- empty is kept by the session. Switches alone do not do: for a table believed empty, reading all of it by index is
+-- as good as a look-up. So every look-up per row is a subquery with OFFSET 0, which the planner must not flatten into
+-- a join: inside, the keys are plain conditions, and nothing but the index on them is left to choose.
 
 -- An event as the relay reads it. A column that is not asked for is not computed.
 CREATE VIEW outbox_arrival AS
@@ -72,6 +75,7 @@ BEGIN
             SELECT p.shard, p.id, p.lane_id
             FROM outbox_pending p
             WHERE p.shard = asked.shard AND p.id > asked.floor AND p.id <= asked.cursor
+            OFFSET 0
         ) AS known
         WHERE known.lane_id NOT IN (SELECT unnest(saturated))
         UNION ALL
@@ -89,7 +93,6 @@ BEGIN
     ) AS todo
     LEFT JOIN LATERAL (
         SELECT a.* FROM outbox_arrival a WHERE a.id = todo.id AND todo.with_event
-        -- Keeps this a look-up by id for each row; flattened, it becomes a scan of all events for each row.
         OFFSET 0
     ) AS e ON true;
 END
@@ -109,8 +112,12 @@ BEGIN
     RETURN QUERY
     SELECT a.*
     FROM unnest(shards, ids) AS asked(shard, id)
-    JOIN outbox_pending p ON p.shard = asked.shard AND p.id = asked.id
-    JOIN outbox_arrival a ON a.id = p.id;
+    CROSS JOIN LATERAL (
+        SELECT p.id FROM outbox_pending p WHERE p.shard = asked.shard AND p.id = asked.id OFFSET 0
+    ) AS todo
+    CROSS JOIN LATERAL (
+        SELECT e.* FROM outbox_arrival e WHERE e.id = todo.id OFFSET 0
+    ) AS a;
 END
 $$;
 
@@ -129,11 +136,18 @@ AS $$
 BEGIN
     RETURN QUERY
     SELECT a.*
-    FROM outbox_arrival a
-    JOIN outbox_pending p ON p.shard = of_shard AND p.id = a.id
-    WHERE a.aggregate_type = of_type AND a.aggregate_id = of_id AND a.aggregate_seq > after_seq
-    ORDER BY a.aggregate_seq
-    LIMIT at_most;
+    FROM (
+        SELECT e.id
+        FROM outbox e
+        WHERE e.aggregate_type = of_type AND e.aggregate_id = of_id AND e.aggregate_seq > after_seq
+            AND EXISTS (SELECT FROM outbox_pending p WHERE p.shard = of_shard AND p.id = e.id OFFSET 0)
+        ORDER BY e.aggregate_seq
+        LIMIT at_most
+    ) AS next
+    CROSS JOIN LATERAL (
+        SELECT e.* FROM outbox_arrival e WHERE e.id = next.id OFFSET 0
+    ) AS a
+    ORDER BY a.aggregate_seq;
 END
 $$;
 
@@ -186,7 +200,9 @@ BEGIN
         ORDER BY d.outbox_id
         LIMIT rows_per_lane
     ) AS parked
-    JOIN outbox_arrival e ON e.id = parked.outbox_id;
+    CROSS JOIN LATERAL (
+        SELECT a.* FROM outbox_arrival a WHERE a.id = parked.outbox_id OFFSET 0
+    ) AS e;
 END
 $$;
 

@@ -1,5 +1,8 @@
 -- How outcomes are recorded. One call is one transaction.
 --
+-- Rows are found by look-ups that cannot be planned otherwise (0004) and changed by their place (ctid), for which
+-- there is no other plan either. Nobody moves them in between: whoever changes a shard's rows holds its terms.
+--
 -- The terms are locked in a statement of their own: whatever waited for an operator's command or a hand-over begins
 -- the statements after it with a fresh snapshot. An event's first records are written only together with its removal
 -- from the to-do list, so repeating a batch writes nothing twice.
@@ -24,7 +27,7 @@ BEGIN
         FROM unnest(lanes, destinations) AS lane(lane_id, destination)
     ) AS lane
     CROSS JOIN LATERAL (
-        SELECT u.outbox_id, u.state
+        SELECT u.ctid AS place, u.outbox_id, u.state
         FROM outbox_delivery u
         WHERE u.lane_id = lane.lane_id AND u.destination = lane.destination
             AND u.state IN ('retry', 'waiting', 'held')
@@ -32,14 +35,14 @@ BEGIN
         LIMIT 1
     ) AS head
     CROSS JOIN LATERAL (
-        SELECT head.outbox_id, true AS is_head WHERE head.state = 'waiting'
+        SELECT head.place, true AS is_head WHERE head.state = 'waiting'
         UNION ALL
-        SELECT b.outbox_id, false
+        SELECT b.ctid, false
         FROM outbox_delivery b
         WHERE b.lane_id = lane.lane_id AND b.destination = lane.destination
             AND b.state IN ('retry', 'held') AND b.outbox_id > head.outbox_id
     ) AS wrong
-    WHERE d.outbox_id = wrong.outbox_id AND d.destination = lane.destination;
+    WHERE d.ctid = wrong.place;
 END
 $$;
 
@@ -81,8 +84,14 @@ BEGIN
 
     WITH gone AS (
         DELETE FROM outbox_pending p
-        USING unnest(dispatched_shards, dispatched_ids) AS done(shard, id)
-        WHERE p.shard = done.shard AND p.id = done.id AND done.shard = ANY (current)
+        WHERE p.ctid = ANY (ARRAY(
+            SELECT todo.place
+            FROM unnest(dispatched_shards, dispatched_ids) AS done(shard, id)
+            CROSS JOIN LATERAL (
+                SELECT t.ctid AS place FROM outbox_pending t WHERE t.shard = done.shard AND t.id = done.id OFFSET 0
+            ) AS todo
+            WHERE done.shard = ANY (current)
+        ))
         RETURNING p.id
     )
     SELECT coalesce(array_agg(gone.id), '{}') INTO removed FROM gone;
@@ -105,7 +114,7 @@ BEGIN
             retry_ms, status, external_id, class, reason, answer, took_ms)
     WHERE r.first AND (complete OR r.id = ANY (removed))
         AND NOT EXISTS (
-            SELECT FROM outbox_delivery d WHERE d.outbox_id = r.id AND d.destination = r.destination);
+            SELECT FROM outbox_delivery d WHERE d.outbox_id = r.id AND d.destination = r.destination OFFSET 0);
 
     IF NOT plain THEN
         -- Nothing but an unfinished delivery changes, and only if the record knows more of it than the row: what an
@@ -129,10 +138,17 @@ BEGIN
                 r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms)
             AS r(first, id, shard, destination, state, attempts,
                 retry_ms, status, external_id, class, reason, answer, took_ms)
-        WHERE NOT r.first AND r.shard = ANY (current)
-            AND d.outbox_id = r.id AND d.destination = r.destination
-            AND d.state IN ('retry', 'waiting', 'held')
-            AND (r.attempts > d.attempts OR r.attempts = d.attempts AND (r.class IS NULL OR r.state <> d.state));
+        CROSS JOIN LATERAL (
+            -- Without a condition on the state, for which a partial index could be mistaken.
+            SELECT k.ctid AS place, k.state, k.attempts
+            FROM outbox_delivery k
+            WHERE k.outbox_id = r.id AND k.destination = r.destination
+            OFFSET 0
+        ) AS known
+        WHERE NOT r.first AND r.shard = ANY (current) AND d.ctid = known.place
+            AND known.state IN ('retry', 'waiting', 'held')
+            AND (r.attempts > known.attempts
+                OR r.attempts = known.attempts AND (r.class IS NULL OR r.state <> known.state));
 
         PERFORM outbox_restore_heads(array_agg(r.lane_id), array_agg(r.destination))
         FROM unnest(r_first, r_lane_id, r_shard, r_destination, r_state) AS r(first, lane_id, shard, destination, state)

@@ -253,12 +253,13 @@ AS $$
     SELECT e.id, e.shard
     FROM outbox e
     WHERE e.id > after AND e.id <= last_id AND e.created_at < before
-        AND NOT EXISTS (SELECT FROM outbox_pending p WHERE p.shard = e.shard AND p.id = e.id)
+        AND NOT EXISTS (SELECT FROM outbox_pending p WHERE p.shard = e.shard AND p.id = e.id OFFSET 0)
         AND NOT EXISTS (
             SELECT FROM outbox_delivery d
             WHERE d.outbox_id = e.id
                 AND (d.state IN ('retry', 'waiting', 'held')
-                    OR d.state IN ('dead', 'unrouted') AND e.created_at >= dead_before))
+                    OR d.state IN ('dead', 'unrouted') AND e.created_at >= dead_before)
+            OFFSET 0)
     ORDER BY e.id
 $$;
 

@@ -1,0 +1,8 @@
+//! The dual write does not compile: an event cannot be written outside a transaction.
+
+#![cfg(all(feature = "tokio-postgres", feature = "sqlx"))]
+
+#[test]
+fn pools_clients_and_connections_are_refused() {
+    trybuild::TestCases::new().compile_fail("tests/refused/*.rs");
+}
