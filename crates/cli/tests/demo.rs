@@ -12,7 +12,7 @@ fn demo(arguments: &[&str], folder: &Path) -> Output {
         .env("POSTBOX_DATABASE_URL", "postgres://nobody@127.0.0.1:1/nowhere")
         .current_dir(folder)
         .output()
-        .unwrap()
+        .expect("the command can be started")
 }
 
 #[test]

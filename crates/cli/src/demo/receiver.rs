@@ -66,7 +66,8 @@ pub(super) struct Record {
     pub(super) receipts: Vec<Receipt>,
     /// Requests that carry no event.
     pub(super) unreadable: u64,
-    clock: Tick,
+    /// Ticks given out so far.
+    pub(super) clock: Tick,
 }
 
 impl Record {
