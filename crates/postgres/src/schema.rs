@@ -76,6 +76,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// What to put before a name so that it is found in `schema`; nothing for the connection's own search path.
+#[cfg(any(feature = "store", feature = "tokio-postgres", feature = "sqlx"))]
 pub(crate) fn prefix(schema: Option<&str>) -> String {
     schema.map(|schema| quoted(schema) + ".").unwrap_or_default()
 }

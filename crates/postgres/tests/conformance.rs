@@ -1,6 +1,7 @@
 //! The PostgreSQL store keeps every sentence of the contracts `Store` and `Operations`.
 
 #![cfg(all(feature = "store", feature = "tokio-postgres"))]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 use std::sync::Arc;
 use std::time::Duration;

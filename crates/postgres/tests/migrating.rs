@@ -1,6 +1,7 @@
 //! Migrating: once, by whoever comes first, and never backwards.
 
 #![cfg(feature = "store")]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 use postbox_core::operations::Operations as _;
 use postbox_core::store::{Store as _, StoreErrorKind};

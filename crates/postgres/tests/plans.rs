@@ -2,6 +2,7 @@
 //! believes about their size.
 
 #![cfg(feature = "store")]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 mod shop;
 

@@ -1,6 +1,7 @@
 //! What producers write: with their business change or not at all, exactly as given, or refused with a clear error.
 
 #![cfg(all(feature = "store", feature = "tokio-postgres"))]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 mod shop;
 

@@ -1,6 +1,7 @@
 //! What relays rely on beyond the shared suite: late commits, fencing, leases that race, a database that goes away.
 
 #![cfg(feature = "store")]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 mod shop;
 

@@ -1,6 +1,7 @@
 //! Sequences are gapless, and ids follow them, whatever producers do at once.
 
 #![cfg(feature = "store")]
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failing assertion")]
 
 mod shop;
 
