@@ -49,7 +49,10 @@ install_postgres() {
     have_postgres || die "the package postgresql is installed, but there is no initdb"
 }
 
-have cargo || { [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"; }
+if ! have cargo && [ -f "$HOME/.cargo/env" ]; then
+    # shellcheck source=/dev/null
+    . "$HOME/.cargo/env"
+fi
 have cargo || die "there is no cargo; https://rustup.rs says how to install Rust"
 have cc || install_packages gcc libc6-dev
 have_postgres || install_postgres

@@ -1,6 +1,9 @@
 //! The promises under fire: real processes, a private PostgreSQL, and signals that no process can catch.
 
-#![expect(clippy::unwrap_used, reason = "a panic is the failing assertion, outside of test functions as well")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic is the failing assertion, outside of test functions as well"
+)]
 
 mod hand_over;
 mod killing;
