@@ -10,7 +10,7 @@ use crate::Outcome;
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Drained {
     pub(crate) events: u64,
-    /// From its first call of the database to the commit of the last outcome.
+    /// From its first look at the backlog to the commit of the last outcome.
     pub(crate) seconds: f64,
     /// Transactions that recorded outcomes.
     pub(crate) settles: u64,

@@ -1,6 +1,6 @@
 //! A store that passes everything on and remembers when outcomes became durable.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -17,6 +17,8 @@ pub(crate) struct Observation {
     /// Events that left the to-do list.
     pub(crate) events: u64,
     pub(crate) settles: u64,
+    /// When the to-do list was first asked for.
+    pub(crate) first: Option<Instant>,
     /// When the last settle that recorded something was answered.
     pub(crate) last: Option<Instant>,
 }
@@ -25,6 +27,10 @@ pub(crate) struct Observation {
 pub(crate) struct Observed<S> {
     inner: S,
     seen: Arc<Mutex<Observation>>,
+}
+
+fn lock(seen: &Mutex<Observation>) -> MutexGuard<'_, Observation> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S> Observed<S> {
@@ -38,7 +44,7 @@ impl<S> Observed<S> {
 impl<S: Store> Store for Observed<S> {
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport> {
         let report = self.inner.settle(batch, relay).await?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         seen.events += batch.dispatched.len() as u64;
         seen.settles += 1;
         seen.last = Some(Instant::now());
@@ -50,6 +56,7 @@ impl<S: Store> Store for Observed<S> {
     }
 
     async fn scan(&self, request: &ScanRequest) -> StoreResult<Scan> {
+        lock(&self.seen).first.get_or_insert_with(Instant::now);
         self.inner.scan(request).await
     }
 

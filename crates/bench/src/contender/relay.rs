@@ -1,7 +1,6 @@
 //! Postbox's relay, with its own store and its own webhook sink.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
 
 use async_trait::async_trait;
 use postbox_core::destination::{DEFAULT_TIMEOUT, Destination};
@@ -47,17 +46,19 @@ pub(crate) fn play(part: &Relay) -> Outcome<()> {
         retry: RetryPolicy::default(),
     };
     let config = RelayConfig { once: true, ..RelayConfig::default() };
-    let began = Instant::now();
     block_on(async {
         let bindings = vec![Binding { destination, sink }];
         postbox_relay::run(config, Arc::new(store), bindings, CancellationToken::new()).await?;
         Ok(())
     })?;
     let seen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
-    let last = seen.last.ok_or("the relay settled nothing")?;
+    let seconds = match (seen.first, seen.last) {
+        (Some(first), Some(last)) => (last - first).as_secs_f64(),
+        _ => return Err("the relay settled nothing".into()),
+    };
     Drained {
         events: seen.events,
-        seconds: (last - began).as_secs_f64(),
+        seconds,
         settles: seen.settles,
         cpu_seconds: process::own_cpu_seconds(),
         peak_megabytes: process::own_peak_megabytes(),
