@@ -1,5 +1,7 @@
 //! The world: one queue of things to come, ordered by time, and everything that happens drawn from one seed.
 
+mod calls;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -7,12 +9,11 @@ use std::time::Duration;
 
 use postbox_core::delivery::DeliveryState;
 use postbox_core::destination::Destination;
-use postbox_core::engine::{AttemptId, Read, Start};
+use postbox_core::engine::{AttemptId, Start};
 use postbox_core::event::{LaneId, OutboxId};
 use postbox_core::lease::RelayId;
 use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
 use postbox_core::route::Route;
-use postbox_core::store::SettleReport;
 
 use super::checks::{HOT_LANE, Witness};
 use super::plan::{Plan, SeamFault};
@@ -555,86 +556,6 @@ impl World {
             self.at(self.now + ATTEMPT_TIMEOUT.mul_f64(0.8), coming);
         } else {
             self.soon(20_000, coming);
-        }
-    }
-
-    // The database
-
-    fn call(&mut self, relay: usize, life: u64, call: Call, asked: Duration) -> Result<(), String> {
-        let troubled = self.troubled();
-        let away = self.now < self.away_until;
-        if away || (troubled && self.random.chance(self.plan.call_fails)) {
-            let mut happening = Self::failure(call);
-            if self.plan.seam_fault == Some(SeamFault::LostSettleIsDone)
-                && matches!(happening, Happening::SettleFailed(..))
-            {
-                happening = Happening::Settled(SettleReport::default());
-            }
-            self.soon(5_000, Coming::To { relay, life, happening });
-            return Ok(());
-        }
-        let failure = Self::failure(call.clone());
-        let settles = matches!(call, Call::Settle(..));
-        let answer = self.perform(call, asked);
-        if settles {
-            let honest = self.witness.attempts_are_honest(&self.store, &self.names);
-            honest
-                .and_then(|()| Witness::heads_are_first(&self.store))
-                .map_err(|broken| self.blame(&broken))?;
-        }
-        let lost = troubled && self.random.chance(self.plan.answer_lost);
-        let happening = match failure {
-            Happening::SettleFailed(..)
-                if lost && self.plan.seam_fault == Some(SeamFault::LostSettleIsDone) =>
-            {
-                Happening::Settled(SettleReport::default())
-            }
-            failure if lost => failure,
-            _ => answer,
-        };
-        self.soon(5_000, Coming::To { relay, life, happening });
-        Ok(())
-    }
-
-    fn perform(&mut self, call: Call, asked: Duration) -> Happening {
-        match call {
-            Call::Read(Read::Scan(request)) => Happening::Scanned(self.store.scan(&request)),
-            Call::Read(Read::Refill(request)) => {
-                let rows = self.store.refill(&request);
-                Happening::Refilled(request, rows)
-            }
-            Call::Read(Read::Due(request)) => {
-                let lanes = self.store.due(&request);
-                Happening::Due(request, lanes)
-            }
-            Call::Load(scan, ids) => {
-                let rows = self.store.load(&ids);
-                Happening::Loaded(scan, rows)
-            }
-            Call::Settle(batch, id) => Happening::Settled(self.store.settle(&batch, id)),
-            Call::Beat(heartbeat, joined) => {
-                let answer = self.store.heartbeat(&heartbeat, joined);
-                for evicted in self.store.take_evicted() {
-                    self.excuse_evicted(evicted);
-                }
-                Happening::Lease(answer, asked)
-            }
-            Call::HandBack(id, terms) => {
-                self.store.hand_back(id, &terms);
-                Happening::LeaseDone
-            }
-            Call::Leave(id) => {
-                self.store.leave(id);
-                Happening::LeaseDone
-            }
-        }
-    }
-
-    fn failure(call: Call) -> Happening {
-        match call {
-            Call::Read(_) | Call::Load(..) => Happening::ReadFailed,
-            Call::Settle(batch, id) => Happening::SettleFailed(batch, id),
-            Call::Beat(..) | Call::HandBack(..) | Call::Leave(_) => Happening::LeaseDone,
         }
     }
 }
