@@ -175,7 +175,7 @@ BEGIN
     SELECT
         e.id, e.event_id, e.lane_id, e.shard, e.aggregate_type, e.aggregate_id,
         e.aggregate_seq, e.event_type, e.payload, e.payload_bytes, e.headers, e.created_at,
-        greatest(extract(epoch FROM parked.next_attempt_at - moment), 0)::double precision, e.expires_in,
+        greatest(extract(epoch FROM parked.next_attempt_at - moment), e.due_in)::double precision, e.expires_in,
         parked.destination, parked.state, parked.attempts, parked.replays, parked.last_class
     FROM unnest(destinations, lanes) AS wanted(destination, lanes)
     CROSS JOIN LATERAL (

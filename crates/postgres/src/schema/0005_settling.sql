@@ -21,7 +21,10 @@ AS $$
 BEGIN
     UPDATE outbox_delivery d
     SET state = CASE WHEN wrong.is_head THEN 'retry' ELSE 'waiting' END,
-        next_attempt_at = CASE WHEN wrong.is_head THEN clock_timestamp() END
+        -- Due at once, unless the event itself is put off.
+        next_attempt_at = CASE WHEN wrong.is_head THEN
+            greatest(clock_timestamp(), (SELECT e.deliver_after FROM outbox e WHERE e.id = d.outbox_id))
+        END
     FROM (
         SELECT DISTINCT lane.lane_id, lane.destination
         FROM unnest(lanes, destinations) AS lane(lane_id, destination)

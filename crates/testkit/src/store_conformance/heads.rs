@@ -1,11 +1,13 @@
 //! A parked lane has its lowest unfinished delivery as its head, whatever was recorded in which order.
 
+use jiff::{Timestamp, ToSpan};
 use postbox_core::delivery::DeliveryRecord;
 use postbox_core::delivery::DeliveryState::{Dead, Delivered, Expired, Held, Retry, Waiting};
+use postbox_core::event::NewEvent;
 
 use super::due::due_now;
 use super::harness::StoreHarness;
-use super::scene::{AUDIT, BILLING, HOUR, Scene, record};
+use super::scene::{AUDIT, BILLING, HOUR, Scene, order, record};
 
 /// What is parked as waiting with nothing ahead of it becomes the head, due at once.
 pub async fn a_waiting_delivery_with_nothing_ahead_becomes_the_head(harness: &dyn StoreHarness) {
@@ -47,6 +49,20 @@ pub async fn a_finished_head_makes_way_for_the_next(harness: &dyn StoreHarness) 
         assert!(due.contains(&vec![events[1].id, events[2].id]), "{due:?}");
         scene.store.leave(scene.relay).await.expect("leave");
     }
+}
+
+/// A new head whose producer put it off is not due before its own time.
+pub async fn a_new_head_that_was_put_off_is_due_at_its_own_time(harness: &dyn StoreHarness) {
+    let scene = Scene::new(harness).await;
+    let put_off = NewEvent { deliver_after: Some(Timestamp::now() + 1.hour()), ..order("1") };
+    harness.commit(&[order("1"), put_off]).await.expect("commit");
+    let events: Vec<_> = scene.pending().await.into_iter().map(|arrival| arrival.event).collect();
+    scene.dispatch(vec![record(&events[0], BILLING, Retry), record(&events[1], BILLING, Waiting)]).await;
+    scene.settle(vec![DeliveryRecord { attempts: 2, ..record(&events[0], BILLING, Delivered) }]).await;
+    assert_eq!(scene.states(&events, BILLING).await, ["delivered", "retry"]);
+    assert!(scene.due_ids(BILLING).await.is_empty());
+    harness.pass_time(2 * HOUR).await;
+    assert_eq!(scene.due_ids(BILLING).await, [vec![events[1].id]]);
 }
 
 /// A settle that finishes several deliveries of a lane promotes the first that is left.

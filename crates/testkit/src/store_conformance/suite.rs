@@ -69,6 +69,7 @@ macro_rules! store_conformance {
             a_waiting_delivery_with_nothing_ahead_becomes_the_head,
             later_events_wait_behind_the_head,
             a_finished_head_makes_way_for_the_next,
+            a_new_head_that_was_put_off_is_due_at_its_own_time,
             several_outcomes_of_a_lane_in_one_settle_promote_the_first_that_is_left,
             a_held_head_keeps_its_lane_waiting,
             lanes_of_different_destinations_have_heads_of_their_own,
