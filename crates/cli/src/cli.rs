@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Migrate(command::migrate::Migrate),
     Relay(command::relay::Relay),
     Status(command::status::Status),
+    Shards(command::shards::Shards),
     #[command(subcommand)]
     Events(command::events::Events),
     #[command(subcommand)]

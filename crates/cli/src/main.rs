@@ -57,6 +57,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::Migrate(migrate) => migrate.run(global).await,
         Command::Relay(relay) => relay.run(global).await,
         Command::Status(status) => status.run(global).await,
+        Command::Shards(shards) => shards.run(global).await,
         Command::Events(events) => events.run(global).await,
         Command::DeadLetters(dead_letters) => dead_letters.run(global).await,
         Command::Replay(replay) => replay.run(global).await,

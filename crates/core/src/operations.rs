@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::delivery::DeliveryState;
-use crate::event::OutboxId;
+use crate::event::{OutboxId, Shard};
 use crate::store::StoreResult;
 
 /// Counting stops here, so that a status costs the same on every table.
@@ -82,11 +82,37 @@ pub struct RelayStatus {
     pub label: String,
     /// Shards it owns.
     pub shards: u32,
+    /// Highest epoch among them; `None` while it owns none.
+    pub epoch: Option<i64>,
     /// Attempts in flight.
     pub in_flight: u32,
     /// When it joined.
     pub started_at: Timestamp,
     /// What is left of its lease; negative when it has run out.
+    pub lease_seconds: f64,
+}
+
+/// One shard, and who works on it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct ShardStatus {
+    /// The shard.
+    pub shard: Shard,
+    /// How often it was taken so far; with the shard it names one ownership.
+    pub epoch: i64,
+    /// Who owns it; `None` while it is free.
+    pub owner: Option<ShardOwner>,
+}
+
+/// The owner of a shard.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct ShardOwner {
+    /// The relay.
+    pub relay: Uuid,
+    /// Its host name and process id.
+    pub label: String,
+    /// How long it has owned the shard.
+    pub held_seconds: f64,
+    /// What is left of its lease; negative when it has run out and nobody has evicted it yet.
     pub lease_seconds: f64,
 }
 
@@ -254,6 +280,9 @@ pub trait Operations: Send + Sync {
 
     /// The state of the whole outbox.
     async fn status(&self) -> StoreResult<Status>;
+
+    /// Every shard in order of its number, and who works on it, in one snapshot.
+    async fn shards(&self) -> StoreResult<Vec<ShardStatus>>;
 
     /// Events that `selection` is about, newest first.
     async fn events(&self, selection: &Selection, page: Page) -> StoreResult<Vec<EventSummary>>;

@@ -8,7 +8,8 @@ use postbox_core::delivery::{DeliveryState, ParkedLane};
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::operations::{
-    BatchStep, DeliveryStory, EventSummary, Operations, Page, PrunePolicy, Selection, Status, Story,
+    BatchStep, DeliveryStory, EventSummary, Operations, Page, PrunePolicy, Selection, ShardStatus, Status,
+    Story,
 };
 use postbox_core::store::{
     Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreResult,
@@ -160,6 +161,10 @@ impl Operations for PostgresStore {
 
     async fn status(&self) -> StoreResult<Status> {
         self.read_status().await
+    }
+
+    async fn shards(&self) -> StoreResult<Vec<ShardStatus>> {
+        self.list_shards().await
     }
 
     async fn events(&self, selection: &Selection, page: Page) -> StoreResult<Vec<EventSummary>> {

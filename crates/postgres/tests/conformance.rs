@@ -83,7 +83,8 @@ impl StoreHarness for Fresh {
             "UPDATE outbox SET created_at = created_at - {by}, deliver_after = deliver_after - {by},
                  expires_at = expires_at - {by};
              UPDATE outbox_delivery SET next_attempt_at = next_attempt_at - {by}, sent_at = sent_at - {by};
-             UPDATE outbox_relay SET leased_until = leased_until - {by}, started_at = started_at - {by};"
+             UPDATE outbox_relay SET leased_until = leased_until - {by}, started_at = started_at - {by};
+             UPDATE outbox_shard SET taken_at = taken_at - {by};"
         ));
     }
 }

@@ -77,7 +77,8 @@ impl StoreHarness for Database {
                  UPDATE outbox_delivery
                  SET next_attempt_at = next_attempt_at - {millis}, sent_at = sent_at - {millis};
                  UPDATE outbox_relay
-                 SET leased_until = leased_until - {millis}, started_at = started_at - {millis};"
+                 SET leased_until = leased_until - {millis}, started_at = started_at - {millis};
+                 UPDATE outbox_shard SET taken_at = taken_at - {millis};"
             ))
             .unwrap();
     }

@@ -9,5 +9,6 @@ pub(crate) mod migrate;
 pub(crate) mod prune;
 pub(crate) mod relay;
 pub(crate) mod replay;
+pub(crate) mod shards;
 pub(crate) mod status;
 mod story;

@@ -6,6 +6,7 @@ use clap::Args;
 use postbox_core::operations::{CappedCount, DestinationStatus, Status as OutboxStatus};
 
 use crate::cli::Global;
+use crate::command::shards::show_left;
 use crate::config::{Config, Secrets, parse_duration, show_duration};
 use crate::database::{Database, Target};
 use crate::error::CommandError;
@@ -101,12 +102,14 @@ fn render(status: &OutboxStatus, configured: &[&str]) -> String {
             [
                 relay.label.clone(),
                 relay.shards.to_string(),
+                relay.epoch.map_or("-".into(), |epoch| epoch.to_string()),
                 relay.in_flight.to_string(),
                 show_age(status.now.duration_since(relay.started_at).as_secs_f64()),
-                format!("{:.1} s", relay.lease_seconds),
+                show_left(relay.lease_seconds),
             ]
         });
-        text.push_str(&format!("\n\n{}", table(["RELAY", "SHARDS", "IN FLIGHT", "UP", "LEASE LEFT"], rows)));
+        let header = ["RELAY", "SHARDS", "EPOCH", "IN FLIGHT", "UP", "LEASE LEFT"];
+        text.push_str(&format!("\n\n{}", table(header, rows)));
     }
     for hint in hints(status, configured) {
         text.push_str(&format!("\n\n{hint}"));
@@ -190,6 +193,7 @@ mod tests {
             relay: Uuid::from_u128(1),
             label: "web-1:4711".into(),
             shards: 64,
+            epoch: Some(3),
             in_flight: 5,
             started_at: Timestamp::from_second(1_770_000_000 - 90).unwrap(),
             lease_seconds: 12.34,
@@ -208,8 +212,8 @@ DESTINATION  RETRY  WAITING  HELD  DEAD  OLDEST       LAST ERROR
 billing      0      0        0     0     -            -
 old          1      3        0     2     12 min 34 s  answered 503
 
-RELAY       SHARDS  IN FLIGHT  UP          LEASE LEFT
-web-1:4711  64      5          1 min 30 s  12.3 s
+RELAY       SHARDS  EPOCH  IN FLIGHT  UP          LEASE LEFT
+web-1:4711  64      3      5          1 min 30 s  12.3 s
 
 Dead and held deliveries wait for you: `postbox dead-letters list`.
 

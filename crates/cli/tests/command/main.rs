@@ -10,4 +10,5 @@ mod postgres;
 mod pruning;
 mod receiver;
 mod relaying;
+mod shards;
 mod status;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use postbox_core::delivery::DeliveryState;
 use postbox_core::operations::{
     COUNT_CAP, CappedCount, DeliveryStory, DestinationStatus, EventSummary, Page, RelayStatus, Selection,
-    Status, Story,
+    ShardOwner, ShardStatus, Status, Story,
 };
 use postbox_core::store::StoreResult;
 use tokio_postgres::types::Type;
@@ -41,6 +41,11 @@ impl PostgresStore {
                 .map(|row| read_relay(&mut Columns::of(row, "a relay's status")))
                 .collect::<StoreResult<_>>()?,
         })
+    }
+
+    pub(crate) async fn list_shards(&self) -> StoreResult<Vec<ShardStatus>> {
+        let rows = self.operate("list shards", include_str!("shards.sql"), &[]).await?;
+        rows.iter().map(|row| read_shard(&mut Columns::of(row, "a shard"))).collect()
     }
 
     pub(crate) async fn list_events(
@@ -172,8 +177,25 @@ fn read_relay(columns: &mut Columns<'_>) -> StoreResult<RelayStatus> {
         relay: columns.next()?,
         label: columns.next()?,
         shards: columns.count()?,
+        epoch: columns.next()?,
         in_flight: columns.count()?,
         started_at: columns.next::<Timestamp>()?,
         lease_seconds: columns.next()?,
     })
+}
+
+fn read_shard(columns: &mut Columns<'_>) -> StoreResult<ShardStatus> {
+    let (shard, epoch) = (columns.shard()?, columns.next()?);
+    let relay: Option<Uuid> = columns.next()?;
+    let owner = relay
+        .map(|relay| {
+            StoreResult::Ok(ShardOwner {
+                relay,
+                label: columns.next()?,
+                held_seconds: columns.next::<f64>()?.max(0.0),
+                lease_seconds: columns.next()?,
+            })
+        })
+        .transpose()?;
+    Ok(ShardStatus { shard, epoch, owner })
 }

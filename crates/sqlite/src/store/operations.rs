@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use postbox_core::delivery::DeliveryState;
 use postbox_core::event::OutboxId;
 use postbox_core::operations::{
-    BatchStep, DeliveryStory, EventSummary, Operations, Page, PrunePolicy, Selection, Status, Story,
+    BatchStep, DeliveryStory, EventSummary, Operations, Page, PrunePolicy, Selection, ShardStatus, Status,
+    Story,
 };
 use postbox_core::store::StoreResult;
 use uuid::Uuid;
@@ -30,6 +31,10 @@ impl Operations for SqliteStore {
 
     async fn status(&self) -> StoreResult<Status> {
         self.operations.call_unbounded(|connection, _| status::status(connection)).await
+    }
+
+    async fn shards(&self) -> StoreResult<Vec<ShardStatus>> {
+        self.operations.call_unbounded(|connection, _| status::shards(connection)).await
     }
 
     async fn events(&self, selection: &Selection, page: Page) -> StoreResult<Vec<EventSummary>> {

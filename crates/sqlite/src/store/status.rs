@@ -1,8 +1,10 @@
 //! The state of the whole outbox: how late it is, and why.
 
 use postbox_core::delivery::DeliveryState;
-use postbox_core::operations::{COUNT_CAP, CappedCount, DestinationStatus, RelayStatus, Status};
-use rusqlite::{Connection, OptionalExtension as _, Params, named_params};
+use postbox_core::operations::{
+    COUNT_CAP, CappedCount, DestinationStatus, RelayStatus, ShardOwner, ShardStatus, Status,
+};
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, named_params};
 
 use super::clock::{self, Millis};
 use super::event::{optional_text, text, uuid};
@@ -36,6 +38,33 @@ pub(crate) fn status(connection: &mut Connection) -> Attempt<Status> {
     })
 }
 
+/// Every shard and who works on it.
+pub(crate) fn shards(connection: &mut Connection) -> Attempt<Vec<ShardStatus>> {
+    let snapshot = connection.transaction()?;
+    let now = clock::now(&snapshot)?;
+    let mut statement = snapshot.prepare_cached(include_str!("sql/shards.sql"))?;
+    let rows = statement.query_map([], |row| {
+        let owned = row.get_ref("relay")?.as_bytes_or_null()?.is_some();
+        Ok(ShardStatus {
+            shard: row.get("shard")?,
+            epoch: row.get("epoch")?,
+            owner: owned.then(|| shard_owner(row, now)).transpose()?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn shard_owner(row: &Row<'_>, now: Millis) -> rusqlite::Result<ShardOwner> {
+    let taken_at: Millis = row.get("taken_at")?;
+    let leased_until: Millis = row.get("leased_until")?;
+    Ok(ShardOwner {
+        relay: uuid(row, "relay")?,
+        label: text(row, "label")?,
+        held_seconds: seconds(now.saturating_sub(taken_at).max(0)),
+        lease_seconds: seconds(leased_until.saturating_sub(now)),
+    })
+}
+
 fn relays(snapshot: &Connection, now: Millis) -> rusqlite::Result<Vec<RelayStatus>> {
     let mut statement = snapshot.prepare_cached(include_str!("sql/relays.sql"))?;
     let rows = statement.query_map([], |row| {
@@ -44,6 +73,7 @@ fn relays(snapshot: &Connection, now: Millis) -> rusqlite::Result<Vec<RelayStatu
             relay: uuid(row, "relay")?,
             label: text(row, "label")?,
             shards: row.get("shards")?,
+            epoch: row.get("epoch")?,
             in_flight: row.get("in_flight")?,
             started_at: clock::timestamp(row, "started_at")?,
             lease_seconds: seconds(left),

@@ -161,11 +161,39 @@ pub async fn the_status_shows_what_relays_tell_of_themselves(harness: &dyn Store
     assert_eq!(status.in_flight, 7);
     let [shown] = status.relays.as_slice() else { panic!("one relay: {:?}", status.relays) };
     assert_eq!((shown.relay, shown.label.as_str(), shown.in_flight), (relay, "host's:42", 7));
-    assert_eq!(shown.shards, u32::from(SHARD_COUNT));
+    assert_eq!((shown.shards, shown.epoch), (u32::from(SHARD_COUNT), Some(1)));
     assert!(shown.lease_seconds > 3_500.0 && shown.lease_seconds <= 3_600.0, "{}", shown.lease_seconds);
     assert!(shown.started_at <= status.now);
     store.leave(relay).await.expect("leave");
     assert!(operations.status().await.expect("status").relays.is_empty());
+}
+
+/// Every shard is listed with its owner and the epoch that the owner's terms have; a free one has no owner.
+pub async fn the_shards_are_listed_with_their_owners(harness: &dyn StoreHarness) {
+    let (store, operations) = (harness.store().await, harness.operations().await);
+    let listed = async || operations.shards().await.expect("shards");
+    let fresh = listed().await;
+    assert!(fresh.iter().map(|shard| shard.shard).eq(0..SHARD_COUNT), "in order of their numbers");
+    assert!(fresh.iter().all(|shard| shard.owner.is_none()));
+
+    let relay = Uuid::now_v7();
+    let told = Heartbeat { label: "host:42".to_owned(), ..heartbeat(relay) };
+    let terms = sorted(held(store.heartbeat(&told, false).await.expect("heartbeat")));
+    store.hand_back(relay, &terms[..3]).await.expect("hand_back");
+    harness.pass_time(HOUR / 2).await;
+    for (shard, term) in listed().await.iter().zip(&terms) {
+        assert_eq!((shard.shard, shard.epoch), (term.shard, term.epoch));
+        assert_eq!(shard.owner.is_none(), term.shard < 3, "{shard:?}");
+        if let Some(owner) = &shard.owner {
+            assert_eq!((owner.relay, owner.label.as_str()), (relay, "host:42"));
+            assert!((1_700.0..=1_900.0).contains(&owner.held_seconds), "{owner:?}");
+            assert!((1_700.0..=1_900.0).contains(&owner.lease_seconds), "{owner:?}");
+        }
+    }
+    harness.pass_time(HOUR).await;
+    let late = listed().await;
+    let owner = late[3].owner.as_ref().expect("nobody has evicted it yet");
+    assert!(owner.lease_seconds < 0.0, "{owner:?}");
 }
 
 fn assert_epochs_rose(before: &[Term], after: &[Term]) {

@@ -85,6 +85,7 @@ macro_rules! store_conformance {
             a_relay_that_does_not_accept_is_given_nothing_more,
             no_shard_has_two_owners,
             the_status_shows_what_relays_tell_of_themselves,
+            the_shards_are_listed_with_their_owners,
         ]);
         $crate::store_conformance!(@room $harness, overview, [
             migrating_again_applies_nothing,
