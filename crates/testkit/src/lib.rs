@@ -3,6 +3,8 @@
 pub mod faults;
 pub mod ledger;
 pub mod postgres;
+pub mod process;
+pub mod proxy;
 pub mod receiver;
 pub mod simulator;
 pub mod sink_conformance;

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use postbox_testkit::postgres::PgCluster;
+use postbox_testkit::process::eventually;
 use postbox_testkit::receiver::{Answer, Receiver, Script};
 
-use crate::scene::{CONCURRENCY, Scene, Timing, eventually};
+use crate::scene::{CONCURRENCY, Scene, Timing};
 
 /// What a takeover may take beyond the lease: eviction, a poll, and a busy machine.
 const SLACK: Duration = Duration::from_secs(4);

@@ -6,12 +6,13 @@ use std::time::Duration;
 use postbox_testkit::faults::Dice;
 use postbox_testkit::ledger::{Entry, Ledger, Moment};
 use postbox_testkit::postgres::PgCluster;
+use postbox_testkit::process::eventually;
 use uuid::Uuid;
 
 use crate::producer::{self, Producing};
 use crate::record::Record;
 use crate::role::Role;
-use crate::scene::{Scene, Timing, eventually};
+use crate::scene::{Scene, Timing};
 
 const KILLS: usize = 20;
 const EVENTS: usize = 10_000;

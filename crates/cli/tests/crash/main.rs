@@ -11,6 +11,5 @@ mod outage;
 mod producer;
 mod publishing;
 mod record;
-mod relay;
 mod role;
 mod scene;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use postbox_testkit::postgres::PgCluster;
+use postbox_testkit::process::eventually;
 use postbox_testkit::receiver::{Answer, Receiver, Script};
 use tokio_postgres::NoTls;
 
-use crate::scene::{Scene, Timing, eventually};
+use crate::scene::{Scene, Timing};
 
 const SHORT_LEASE: Timing = Timing {
     lease: Duration::from_secs(1),

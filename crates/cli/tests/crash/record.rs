@@ -5,8 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use postbox_testkit::ledger::{self, Entry, Moment};
-
-use crate::scene::eventually;
+use postbox_testkit::process::eventually;
 
 pub(crate) struct Record {
     path: PathBuf,

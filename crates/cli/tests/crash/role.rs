@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use postbox_testkit::faults::Dice;
+use postbox_testkit::process::Process;
 use postbox_testkit::receiver::{Answer, Receiver, RecordFile, Recording, Script};
 use tokio::io::AsyncReadExt as _;
 
 use crate::producer::{self, Producing};
-use crate::relay::Process;
 
 const ROLE: &str = "POSTBOX_CRASH_ROLE";
 

@@ -3,25 +3,11 @@
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postbox_testkit::postgres::{Database, PgCluster};
+use postbox_testkit::process::{Process, eventually};
 use tempfile::TempDir;
-
-use crate::relay::Process;
-
-/// Longest wait for anything: a machine that is busy otherwise shall not fail a test.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// Waits until `condition` holds.
-#[track_caller]
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 /// How a scene's relays work.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,125 @@
+//! Child processes that tests start, signal and outlive.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest wait for anything: a machine that is busy otherwise shall not fail a test.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// When it does not hold within a minute and a half, naming `what` was waited for.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that is killed when the value goes out of scope.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts `command`.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn(mut command: Command) -> Self {
+        Self { child: command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")) }
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What stands behind `word` in the first line of its output that begins with it.
+    ///
+    /// # Panics
+    /// When its output is no pipe, or ends before that line.
+    pub fn told(&mut self, word: &str) -> String {
+        let output = BufReader::new(self.child.stdout.take().expect("its output is a pipe"));
+        output
+            .lines()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.strip_prefix(word)?.trim().to_owned()))
+            .unwrap_or_else(|| panic!("the process did not say {word:?}"))
+    }
+
+    /// SIGKILL, and waits until it is dead.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a child can be killed");
+        self.child.wait().expect("a child can be waited for");
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGSTOP: nothing in it moves until [`Self::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a child has a process id");
+        // Until it is waited for, even an ended child has its id, so the signal reaches nobody else.
+        kill_process(pid, signal).expect("a child can be signalled");
+    }
+
+    /// Whether it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.end().is_none()
+    }
+
+    /// How it ended, if it has.
+    pub fn end(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it does not end within a minute and a half.
+    pub fn ended(&mut self) -> ExitStatus {
+        eventually("the process ends", || !self.is_running());
+        self.child.wait().expect("a child can be waited for")
+    }
+
+    /// Processor time it has used so far.
+    ///
+    /// # Panics
+    /// When it has ended, or there is no `/proc`.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        // proc(5): after the name in parentheses, utime and stime are the 12th and 13th field, in 1/100 s.
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(2);
+        let ticks: u64 = fields.map(|field| field.parse::<u64>().expect("a number of ticks")).sum();
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
