@@ -1,4 +1,5 @@
 //! The proxy does what it is told, and nothing else.
+#![expect(clippy::unwrap_used, reason = "a panic is the failing assertion, in what the tests share as well")]
 
 use std::time::{Duration, Instant};
 
