@@ -189,6 +189,12 @@ impl Relay {
                 let drained = self.engine.terms().is_empty() && !self.lease_busy;
                 if drained || Instant::now() >= until {
                     self.abandoned = self.attempts.len();
+                    if !drained {
+                        tracing::warn!(
+                            abandoned = self.abandoned,
+                            "drain_timeout has passed: what is in flight or not recorded yet will be sent again"
+                        );
+                    }
                     for (_, handle) in self.attempts.drain() {
                         handle.abort();
                     }
