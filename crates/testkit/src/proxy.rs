@@ -26,6 +26,8 @@ pub enum Weather {
     Slow(Duration),
     /// Passes nothing on and closes nothing; what was sent arrives when the weather clears.
     Still,
+    /// Passes nothing on to the server; what comes from it passes.
+    Mute,
     /// Refuses new connections by closing them at once; existing ones go on.
     Refusing,
 }
@@ -208,13 +210,17 @@ impl Carrier {
     }
 
     async fn wait_out_the_weather(&mut self) {
+        let direction = self.direction;
+        let holds_back = |weather| match weather {
+            Weather::Still => true,
+            Weather::Mute => direction == Direction::ToServer,
+            Weather::Clear | Weather::Slow(_) | Weather::Refusing => false,
+        };
         let weather = self.orders.borrow().weather;
-        match weather {
-            Weather::Clear | Weather::Refusing => {}
-            Weather::Slow(delay) => tokio::time::sleep(delay).await,
-            Weather::Still => {
-                let _ = self.orders.wait_for(|orders| orders.weather != Weather::Still).await;
-            }
+        if let Weather::Slow(delay) = weather {
+            tokio::time::sleep(delay).await;
+        } else if holds_back(weather) {
+            let _ = self.orders.wait_for(|orders| !holds_back(orders.weather)).await;
         }
     }
 }

@@ -58,6 +58,20 @@ async fn slow_weather_delays_and_still_weather_holds_back() {
 }
 
 #[tokio::test]
+async fn mute_weather_holds_back_what_goes_to_the_server_only() {
+    let (proxy, mut client, mut server) = connected().await;
+    proxy.set_weather(Weather::Mute);
+    client.write_all(b"held").await.unwrap();
+    server.write_all(b"passes").await.unwrap();
+    assert_eq!(read(&mut client).await.unwrap(), b"passes");
+    let mut buffer = [0; 10];
+    let waited = tokio::time::timeout(Duration::from_millis(50), server.read(&mut buffer)).await;
+    assert!(waited.is_err(), "it passed");
+    proxy.set_weather(Weather::Clear);
+    assert_eq!(read(&mut server).await.unwrap(), b"held");
+}
+
+#[tokio::test]
 async fn a_cut_resets_both_ends_and_spares_later_connections() {
     let (proxy, mut client, mut server) = connected().await;
     proxy.cut();
