@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use postbox_core::engine::{Answer, AttemptId, Engine, Moment};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, fair_share};
-use postbox_core::store::{SettleBatch, Store, StoreError};
+use postbox_core::store::{SettleBatch, Store, StoreError, StoreErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ struct Relay {
     lease_busy: bool,
     attempts: HashMap<AttemptId, AbortHandle>,
     abandoned: usize,
+    /// What made a single run pointless.
+    fatal: Option<StoreError>,
     happenings: UnboundedSender<Happening>,
     reads: UnboundedSender<ReadOrder>,
     settles: UnboundedSender<(SettleBatch, RelayId)>,
@@ -61,8 +63,9 @@ struct Relay {
 /// Survives the database going away. Works on a current-thread runtime, which is the fastest for it, and on any other.
 ///
 /// # Errors
-/// Only at the start: when the tables are missing or of another version, the database refuses, or the configuration
+/// At the start: when the tables are missing or of another version, the database refuses, or the configuration
 /// cannot work. A database that cannot be reached at the start is an error too, so that a wrong URL is noticed.
+/// Later only with [`RelayConfig::once`]: when the database refuses what waiting alone does not mend.
 pub async fn run(
     config: RelayConfig,
     store: Arc<dyn Store>,
@@ -93,6 +96,7 @@ pub async fn run(
         lease_busy: false,
         attempts: HashMap::new(),
         abandoned: 0,
+        fatal: None,
         happenings,
         reads,
         settles,
@@ -105,7 +109,10 @@ pub async fn run(
         relay.work();
         relay.wait(&mut inbox, &shutdown).await;
     }
-    Ok(Summary { counters: relay.engine.counters(), abandoned: relay.abandoned })
+    match relay.fatal {
+        Some(error) => Err(error.into()),
+        None => Ok(Summary { counters: relay.engine.counters(), abandoned: relay.abandoned }),
+    }
 }
 
 impl Relay {
@@ -195,11 +202,7 @@ impl Relay {
                             "drain_timeout has passed: what is in flight or not recorded yet will be sent again"
                         );
                     }
-                    for (_, handle) in self.attempts.drain() {
-                        handle.abort();
-                    }
-                    self.phase = Phase::Leaving { until: Instant::now() + LONGEST_PAUSE * 2 };
-                    self.order_lease(LeaseOrder::Leave(self.id));
+                    self.leave();
                 }
             }
             Phase::Leaving { until } if Instant::now() >= until => self.phase = Phase::Done,
@@ -213,6 +216,34 @@ impl Relay {
             self.phase = Phase::Draining { until: Instant::now() + self.config.drain_timeout };
             let now = self.now();
             self.engine.drain_all(now);
+        }
+    }
+
+    /// Aborts what is still in flight and gives the lease back.
+    fn leave(&mut self) {
+        for (_, handle) in self.attempts.drain() {
+            handle.abort();
+        }
+        self.phase = Phase::Leaving { until: Instant::now() + LONGEST_PAUSE * 2 };
+        self.order_lease(LeaseOrder::Leave(self.id));
+    }
+
+    /// A relay that runs for ever tries again: somebody may grant the right or migrate meanwhile. A single run ends
+    /// with the error.
+    fn store_failed(&mut self, error: StoreError) {
+        let lasting = match error.kind {
+            StoreErrorKind::Denied
+            | StoreErrorKind::SchemaMissing
+            | StoreErrorKind::SchemaNewer
+            | StoreErrorKind::Input
+            | StoreErrorKind::Internal => true,
+            StoreErrorKind::Unavailable | StoreErrorKind::Conflict => false,
+        };
+        let leaving = matches!(self.phase, Phase::Leaving { .. } | Phase::Done);
+        if self.config.once && lasting && !leaving {
+            self.abandoned = self.attempts.len();
+            self.fatal = Some(error);
+            self.leave();
         }
     }
 
@@ -265,7 +296,7 @@ impl Relay {
             Happening::Loaded(scan, loaded) => self.read_done(now, Answer::Scan(scan, loaded)),
             Happening::Refilled(request, arrivals) => self.read_done(now, Answer::Refill(request, arrivals)),
             Happening::Due(request, lanes) => self.read_done(now, Answer::Due(request, lanes)),
-            Happening::ReadFailed(error) => self.read_failed(now, &error),
+            Happening::ReadFailed(error) => self.read_failed(now, error),
             Happening::Settled(report) => {
                 if std::mem::take(&mut self.settle_failing) {
                     tracing::info!("outcomes are recorded again");
@@ -283,6 +314,7 @@ impl Relay {
                 if !std::mem::replace(&mut self.settle_failing, true) {
                     tracing::warn!(error = %chain(&error), "cannot record outcomes; trying until it works");
                 }
+                self.store_failed(error);
             }
             Happening::Lease(answer, asked) => self.lease_answered(now, answer, asked),
             Happening::HandedBack(result) => {
@@ -303,13 +335,14 @@ impl Relay {
         self.engine.read_done(now, answer);
     }
 
-    fn read_failed(&mut self, now: Moment, error: &StoreError) {
+    fn read_failed(&mut self, now: Moment, error: StoreError) {
         if self.read_failures == 0 {
-            tracing::warn!(error = %chain(error), "cannot read from the database; trying until it works");
+            tracing::warn!(error = %chain(&error), "cannot read from the database; trying until it works");
         }
         self.read_failures += 1;
         let pause = LONGEST_PAUSE.min(Duration::from_millis(50) * self.read_failures);
         self.engine.read_failed(now, pause);
+        self.store_failed(error);
     }
 
     fn lease_answered(&mut self, now: Moment, answer: Result<LeaseAnswer, StoreError>, asked: Instant) {
@@ -341,6 +374,7 @@ impl Relay {
                     tracing::warn!(error = %chain(&error), "cannot renew the lease; trying until it works");
                 }
                 self.next_beat = Instant::now() + (self.config.lease_ttl / 20).min(LONGEST_PAUSE);
+                self.store_failed(error);
             }
         }
     }

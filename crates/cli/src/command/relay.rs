@@ -33,12 +33,13 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) async fn run(&self, global: &Global) -> Result<(), CommandError> {
+        // Before anything else: a signal that comes while the relay starts is a wish for an orderly end as well.
+        let shutdown = shutdown::on_signals()?;
         let config = Config::load(global.config.as_deref(), Secrets::Check)?;
         let target = Target::choose(global, &config)?;
         let bindings = bindings(&config)?;
         logging::start(self.log_format)?;
         let database = Database::open(&target)?;
-        let shutdown = shutdown::on_signals()?;
         let names: Vec<&str> = config.destinations.iter().map(|found| found.name.value.as_str()).collect();
         tracing::info!(database = %target, destinations = names.join(","), once = self.once, "relay starts");
         let relay =

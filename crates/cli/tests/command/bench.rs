@@ -106,6 +106,16 @@ impl Bench {
         }
     }
 
+    /// Waits until this many relays are members: from then on they also answer signals.
+    pub(crate) fn wait_for_relays(&self, count: usize) {
+        let began = Instant::now();
+        while self.run(&["status", "--json"]).succeeded().json()["relays"].as_array().unwrap().len() != count
+        {
+            assert!(began.elapsed() < PATIENCE, "there were never {count} relays");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The SQLite database itself, as a producer has it.
     pub(crate) fn sqlite(&self) -> Connection {
         let connection = Connection::open(self.path("shop.db")).unwrap();

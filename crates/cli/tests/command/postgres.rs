@@ -104,3 +104,20 @@ fn roles_need_no_more_than_is_documented() {
     }
     assert_eq!(receiver.received().len(), 4);
 }
+
+#[test]
+fn a_single_run_that_the_database_refuses_ends_with_the_reason() {
+    let database = PgCluster::shared().database();
+    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
+    bench.run(&["migrate"]).succeeded();
+    bench.write_destination(&receiver.url(), "");
+    let role = format!("may_only_read_{}", database.name());
+    database
+        .sql(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role};"));
+    let url = database.url();
+    let as_reader = format!("postgres://{role}@{}", url.split_once('@').unwrap().1);
+    bench
+        .run(&["relay", "--once", "--database-url", &as_reader])
+        .ended_with(5)
+        .complains(&["permission denied", "docs/configuration.md"]);
+}

@@ -72,6 +72,7 @@ fn a_second_relay_waits_beside_the_first_and_both_end_cleanly() {
     bench.write_destination(&receiver.url(), "");
     let mut first = bench.start(&["relay"]);
     let mut second = bench.start(&["relay"]);
+    bench.wait_for_relays(2);
     bench.produce("42", "order.confirmed");
     receiver.wait_for(1);
     for relay in [&mut first, &mut second] {
