@@ -1,28 +1,124 @@
 //! What the engine has to know of a destination; how to reach it is the sink's own business.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::delivery::DestinationName;
+use crate::outcome::FailureClass;
 use crate::retry::RetryPolicy;
 use crate::route::Route;
 
 /// A destination as the engine sees it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Destination {
     /// Unique, stable name: it is part of every stored delivery.
     pub name: DestinationName,
     /// Which events go there.
     pub route: Route,
-    /// Attempts in flight at once, at least 1.
+    /// What must come before what.
+    pub ordering: Ordering,
+    /// Attempts in flight at once from one relay, at least 1.
     pub concurrency: usize,
+    /// Attempts started per time, all relays together; `None` for no limit.
+    pub rate: Option<RateLimit>,
+    /// When to leave the destination alone for a while; `None` for never.
+    pub breaker: Option<BreakerPolicy>,
     /// Longest time one attempt may take; no attempt starts when less is left of the lease.
     pub timeout: Duration,
     /// When and how often to try again.
     pub retry: RetryPolicy,
+    /// Answers that mean something else here than elsewhere, by status code.
+    pub overrides: BTreeMap<u16, Treatment>,
+    /// Why nothing is sent there until further notice; its events are kept. `None` when it is enabled.
+    pub disabled: Option<String>,
 }
 
 /// Attempts in flight at once per destination when nothing else is said.
 pub const DEFAULT_CONCURRENCY: usize = 64;
 
-/// Longest time of one attempt when nothing else is said.
+/// Longest time of one attempt when nothing else is said (design, section 6).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Destination {
+    /// An enabled destination with the defaults of everything else.
+    pub fn new(name: impl Into<DestinationName>, route: Route) -> Self {
+        Self {
+            name: name.into(),
+            route,
+            ordering: Ordering::default(),
+            concurrency: DEFAULT_CONCURRENCY,
+            rate: None,
+            breaker: Some(BreakerPolicy::default()),
+            timeout: DEFAULT_TIMEOUT,
+            retry: RetryPolicy::default(),
+            overrides: BTreeMap::new(),
+            disabled: None,
+        }
+    }
+}
+
+/// What must come before what at one destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ordering {
+    /// Events of one aggregate in their order, one at a time.
+    #[default]
+    Lane,
+    /// Each event by itself: a failing one delays no other.
+    None,
+}
+
+/// A limit on attempts started per time, by the generic cell rate algorithm (ITU-T I.371).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Attempts per `per`, at least 1.
+    pub count: u32,
+    /// The time in which `count` attempts may start, evenly spread; more than zero.
+    pub per: Duration,
+    /// Attempts that may start at once after a quiet time, at least 1.
+    pub burst: u32,
+}
+
+/// When a destination is left alone, so that its events cost it nothing and no attempt is wasted.
+///
+/// Two signals, since each alone is blind: failures in a row find a destination that is down at any volume; the
+/// failure rate finds one that fails often between successes, but needs a minimum of attempts to mean anything.
+/// Refused events (class `rejected`) are no sign of trouble: the destination works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BreakerPolicy {
+    /// Failures in a row that open it, at least 1.
+    pub consecutive: u32,
+    /// Share of failures within `window` that opens it: above 0.0, up to 1.0.
+    pub rate: f64,
+    /// Attempts within `window` below which `rate` says nothing.
+    pub minimum: u32,
+    /// Time over which `rate` is taken.
+    pub window: Duration,
+    /// Time until the first probe; doubled after each probe that fails, moved by ±20 % at random.
+    pub cool_down: Duration,
+    /// The longest that doubling makes of it.
+    pub longest_cool_down: Duration,
+}
+
+impl Default for BreakerPolicy {
+    /// Ten in a row is more than one bad aggregate can produce with eight attempts; the rest are the customary values of
+    /// circuit breakers (half of at least twenty calls within half a minute; five seconds, at most a minute).
+    fn default() -> Self {
+        Self {
+            consecutive: 10,
+            rate: 0.5,
+            minimum: 20,
+            window: Duration::from_secs(30),
+            cool_down: Duration::from_secs(5),
+            longest_cool_down: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What an answer means, where a destination differs from what its status code usually says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// As good as a 2xx.
+    Delivered,
+    /// A failure of this class.
+    Failed(FailureClass),
+}

@@ -10,6 +10,7 @@
 //! | [`Engine::attempt_ended`] | [`Engine::next_settle`]: which outcomes to record |
 //! | [`Engine::settled`] | [`Engine::take_cancelled`]: which attempts to abort |
 //! | [`Engine::drain`], [`Engine::drain_all`] | [`Engine::take_drained`]: which terms can be handed back |
+//! | [`Engine::set_destinations`] | [`Engine::take_gone`]: which destinations are to be disabled |
 //! | | [`Engine::next_wake`]: when to ask again at the latest |
 //!
 //! At most one read and one settle are outstanding. A settle is repeated by the driver until the store answers it.
@@ -23,16 +24,22 @@
 //! What the engine itself did but a read may not have seen yet is kept in mind (ghosts, closed lanes) until every
 //! read that began before the confirmation is answered.
 
+mod breaker;
+mod destinations;
 mod dispatch;
 #[cfg(feature = "planted-faults")]
 pub mod fault;
 mod feed;
+mod gate;
 mod lane;
 mod limits;
+mod pacer;
 mod reading;
 mod settling;
+mod spilling;
 mod starting;
 mod terms;
+mod throttle;
 mod window;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -40,10 +47,13 @@ use std::time::Duration;
 
 pub use self::limits::Limits;
 
+use self::destinations::Destinations;
 use self::dispatch::Disposition;
 use self::feed::Feed;
+use self::gate::Turn;
 use self::lane::{Lane, LaneKey};
 use self::settling::Settling;
+use self::spilling::Spilling;
 use self::terms::ShardSlot;
 use self::window::Window;
 use crate::delivery::{AttemptFailure, DeliveryState, DestinationName, ParkedLane};
@@ -70,8 +80,10 @@ pub struct AttemptId(pub u64);
 pub struct Start {
     /// To be named when it ends.
     pub id: AttemptId,
-    /// The destination's place in the list that the engine was made with.
+    /// The destination's number: its place in the list that the engine was made with, then in the order of coming.
     pub destination: usize,
+    /// Its name.
+    pub name: DestinationName,
     /// The attempt. The payload of its event may be deferred: the driver reads it first.
     pub attempt: Attempt,
 }
@@ -98,6 +110,25 @@ pub enum Answer {
     Due(DueRequest, Vec<ParkedLane>),
 }
 
+/// What becomes of an event that no route matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unrouted {
+    /// It is put aside where an operator sees it, and can be routed later by a replay.
+    #[default]
+    Park,
+    /// It is let go and counted: for endpoints kept as data, where having no subscriber is normal.
+    Skip,
+}
+
+/// Something that an operator wants to hear of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The breaker of this destination opened, and why.
+    Blocked(DestinationName, String),
+    /// Its breaker closed.
+    Unblocked(DestinationName),
+}
+
 /// What happened since the engine was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -113,22 +144,16 @@ pub struct Counters {
     pub held: u64,
     /// Deliveries past their deadline.
     pub expired: u64,
-    /// Events without a route.
+    /// Events without a route that were put aside.
     pub unrouted: u64,
+    /// Events without a route that were let go.
+    pub skipped: u64,
+    /// Deliveries that were given up because their destination was removed.
+    pub discarded: u64,
     /// Terms refused in a settle or lost with the lease.
     pub lease_lost: u64,
     /// Attempts whose outcome came after their term was lost.
     pub orphaned: u64,
-}
-
-#[derive(Debug)]
-struct DestinationSlot {
-    spec: Destination,
-    /// Lanes whose head can start, in the order in which they became so.
-    ready: VecDeque<LaneKey>,
-    in_flight: usize,
-    /// Deliveries in lanes in memory, without those in flight.
-    queued: usize,
 }
 
 #[derive(Debug)]
@@ -142,8 +167,8 @@ struct InFlight {
 #[derive(Debug)]
 pub struct Engine {
     limits: Limits,
-    destinations: Vec<DestinationSlot>,
-    by_name: HashMap<DestinationName, usize>,
+    unrouted: Unrouted,
+    destinations: Destinations,
     shards: BTreeMap<Shard, ShardSlot>,
     lease_until: Moment,
     window: Window,
@@ -151,10 +176,9 @@ pub struct Engine {
     attempts: HashMap<AttemptId, InFlight>,
     last_attempt: u64,
     in_flight_bytes: u64,
-    /// Destination whose turn it is to start an attempt.
-    turn: usize,
     settling: Settling,
     feed: Feed,
+    spilling: Spilling,
     /// Events of which one delivery is done, and when to stop waiting for the others; in order of time.
     splits: VecDeque<(Moment, OutboxId)>,
     /// Lanes to be forgotten when the outstanding read is answered.
@@ -162,6 +186,8 @@ pub struct Engine {
     /// Ghosts to be laid when the outstanding read is answered.
     fading: Vec<settling::Trail>,
     cancelled: Vec<AttemptId>,
+    gone: Vec<(DestinationName, String)>,
+    notices: Vec<Notice>,
     due_after_settle: bool,
     dice: u64,
     counters: Counters,
@@ -185,12 +211,10 @@ impl Engine {
     /// An engine that owns nothing yet. `seed` decides every random choice it will make.
     #[must_use]
     pub fn new(limits: Limits, destinations: Vec<Destination>, seed: u64) -> Self {
-        let by_name = destinations.iter().enumerate().map(|(n, d)| (d.name.clone(), n)).collect();
-        let slot = |spec| DestinationSlot { spec, ready: VecDeque::new(), in_flight: 0, queued: 0 };
         Self {
             limits,
-            destinations: destinations.into_iter().map(slot).collect(),
-            by_name,
+            destinations: Destinations::new(destinations),
+            unrouted: Unrouted::default(),
             shards: BTreeMap::new(),
             lease_until: Moment::ZERO,
             window: Window::default(),
@@ -198,19 +222,28 @@ impl Engine {
             attempts: HashMap::new(),
             last_attempt: 0,
             in_flight_bytes: 0,
-            turn: 0,
             settling: Settling::new(),
             feed: Feed::new(),
+            spilling: Spilling::default(),
             splits: VecDeque::new(),
             retiring: Vec::new(),
             fading: Vec::new(),
             cancelled: Vec::new(),
+            gone: Vec::new(),
+            notices: Vec::new(),
             due_after_settle: false,
             dice: seed,
             counters: Counters::default(),
             #[cfg(feature = "planted-faults")]
             fault: None,
         }
+    }
+
+    /// Decides what becomes of events that no route matches.
+    #[must_use]
+    pub fn with_unrouted(mut self, unrouted: Unrouted) -> Self {
+        self.unrouted = unrouted;
+        self
     }
 
     /// Plants a mistake.
@@ -237,10 +270,17 @@ impl Engine {
         self.window.len()
     }
 
-    /// Nothing is in memory, and the last reads since then found nothing to do in the shards we own.
+    /// Nothing is left to be done now: the last reads found nothing, and what is in memory waits for destinations to
+    /// which nothing is sent at present.
     #[must_use]
-    pub fn is_drained(&self) -> bool {
-        self.feed.is_clean() && self.window.is_empty() && self.attempts.is_empty() && self.settling.is_empty()
+    pub fn is_drained(&self, now: Moment) -> bool {
+        if !self.attempts.is_empty() || !self.settling.is_empty() {
+            return false;
+        }
+        // What waits for a blocked destination may fill the window; then nobody else has anything in it.
+        let read_up = self.feed.is_clean() || (self.room() == 0 && !self.can_spill(now));
+        let waits = |key: &LaneKey| self.destinations[key.destination].gate.is_blocked(now);
+        read_up && (self.window.is_empty() || (!self.lanes.is_empty() && self.lanes.keys().all(waits)))
     }
 
     /// An attempt ended. Outcomes of attempts that were cancelled are ignored.
@@ -250,7 +290,19 @@ impl Engine {
             return;
         };
         self.in_flight_bytes -= bytes;
-        self.destinations[key.destination].in_flight -= 1;
+        let in_flight = self.destinations[key.destination].in_flight;
+        let outcome = self.destinations[key.destination].treat(outcome);
+        let dice = self.roll();
+        let flight = (in_flight, AttemptId(self.last_attempt));
+        let slot = &mut self.destinations[key.destination];
+        if let Some(turn) = slot.gate.ended(now, attempt, &outcome, flight, dice) {
+            let name = slot.spec.name.clone();
+            self.notices.push(match turn {
+                Turn::Opened => Notice::Blocked(name, slot.gate.why_blocked(now).unwrap_or_default()),
+                Turn::Closed => Notice::Unblocked(name),
+            });
+        }
+        self.destinations.landed(key.destination);
         if let Some(lane) = self.lanes.get_mut(&key) {
             lane.in_flight = None;
             lane.queue.pop_front();
@@ -272,7 +324,6 @@ impl Engine {
     /// Counts the attempt and applies the failure policy.
     fn judge(&mut self, key: LaneKey, id: OutboxId, outcome: Outcome, took: Duration) -> Disposition {
         let dice = self.roll();
-        let policy = &self.destinations[key.destination].spec.retry;
         let delivery = self.window.get_mut(id).and_then(|held| held.delivery_mut(key.destination));
         let mut attempts = 0;
         if let Some(delivery) = delivery
@@ -290,10 +341,19 @@ impl Engine {
                     ..Disposition::plain(DeliveryState::Delivered)
                 };
             }
+            Outcome::NotStarted(_) if self.destinations[key.destination].removed => return self.discard(),
             Outcome::NotStarted(_) => return Disposition::retry_in(NOT_STARTED_PAUSE),
             Outcome::Failed(failure) => failure,
         };
+        if failure.class == FailureClass::Gone {
+            self.destinations[key.destination].gate.disable(failure.reason.clone());
+            self.gone.push((self.destinations[key.destination].spec.name.clone(), failure.reason.clone()));
+        }
+        let policy = &self.destinations[key.destination].spec.retry;
         let disposition = match policy.decide(&failure, attempts, dice) {
+            Decision::RetryIn(_) | Decision::Hold if self.destinations[key.destination].removed => {
+                self.discard()
+            }
             Decision::RetryIn(delay) => {
                 self.counters.retried += 1;
                 Disposition::retry_in(delay)
@@ -378,6 +438,9 @@ impl Engine {
         let read = (!self.feed.is_reading() && !self.feed.shards().is_empty() && self.room() > 0)
             .then(|| self.feed.scan_pace.next_at().min(self.feed.due_pace.next_at()));
         let split = self.splits.front().map(|&(at, _)| at);
-        [read, split, self.settling.flush_at(self.limits.settle_delay)].into_iter().flatten().min()
+        let spill =
+            if self.feed.is_reading() { None } else { self.spilling.due_at(self.limits.poll_interval) };
+        let settle = self.settling.flush_at(self.limits.settle_delay);
+        [read, split, spill, settle, self.destinations.next_alarm()].into_iter().flatten().min()
     }
 }

@@ -62,6 +62,16 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Transient, Self::Unknown, Self::Rejected, Self::Misconfigured, Self::Gone, Self::Permanent];
+
+    /// The class named by `word`, if there is one.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.as_str() == word)
+    }
+
     /// The word used in SQL, CLI and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -66,7 +66,8 @@ impl RetryPolicy {
     pub fn decide(&self, failure: &Failure, attempts: u32, dice: f64) -> Decision {
         let limit = match failure.class {
             FailureClass::Permanent => return Decision::DeadLetter,
-            FailureClass::Gone => return Decision::Hold,
+            // Its destination is disabled; enabled again, it is to find everything where it was.
+            FailureClass::Gone => return Decision::RetryIn(self.delay_after(attempts, dice)),
             FailureClass::Rejected => self.attempts.min(REJECTED_ATTEMPTS),
             FailureClass::Transient | FailureClass::Unknown | FailureClass::Misconfigured => self.attempts,
         };
@@ -137,7 +138,7 @@ mod tests {
         let hold = RetryPolicy { on_exhausted: OnExhausted::HoldLane, ..RetryPolicy::default() };
         let policy = RetryPolicy::default();
         assert_eq!(policy.decide(&failure(FailureClass::Permanent), 1, 0.5), Decision::DeadLetter);
-        assert_eq!(policy.decide(&failure(FailureClass::Gone), 1, 0.5), Decision::Hold);
+        assert!(matches!(policy.decide(&failure(FailureClass::Gone), 100, 0.5), Decision::RetryIn(_)));
         assert_eq!(policy.decide(&failure(FailureClass::Rejected), 3, 0.5), Decision::DeadLetter);
         assert_eq!(hold.decide(&failure(FailureClass::Unknown), 8, 0.5), Decision::Hold);
         assert!(matches!(policy.decide(&failure(FailureClass::Misconfigured), 7, 0.5), Decision::RetryIn(_)));

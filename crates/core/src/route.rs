@@ -1,5 +1,6 @@
 //! Routes: which events go to which destination.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use crate::event::Event;
@@ -21,36 +22,50 @@ pub struct Route {
 pub const TENANT_HEADER: &str = "tenant";
 
 impl Route {
-    /// Whether `event` goes here.
+    /// Whether `event`, whose stored headers are `headers`, goes here.
     #[must_use]
-    pub fn matches(&self, event: &Event) -> bool {
-        if !self.events.is_empty() && !self.events.iter().any(|glob| glob_matches(glob, &event.event_type)) {
-            return false;
-        }
-        if !self.aggregate_types.is_empty() && !self.aggregate_types.contains(&event.aggregate_type) {
-            return false;
-        }
-        if self.headers.is_empty() && self.tenant.is_none() {
-            return true;
-        }
-        let stored = stored_headers(event);
-        self.headers.iter().all(|(name, value)| stored.get(name) == Some(value))
-            && self.tenant.as_ref().is_none_or(|tenant| stored.get(TENANT_HEADER) == Some(tenant))
+    pub fn matches(&self, event: &Event, headers: &StoredHeaders) -> bool {
+        (self.events.is_empty() || self.events.iter().any(|glob| glob_matches(glob, &event.event_type)))
+            && (self.aggregate_types.is_empty() || self.aggregate_types.contains(&event.aggregate_type))
+            && self.headers.iter().all(|(name, value)| headers.get(name) == Some(value))
+            && self.tenant.as_ref().is_none_or(|tenant| headers.tenant() == Some(tenant))
     }
 }
 
-/// The text values of an event's stored headers; anything else in them matches nothing.
-fn stored_headers(event: &Event) -> BTreeMap<String, String> {
-    let parsed: Option<BTreeMap<String, serde_json::Value>> =
-        event.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    parsed
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|(name, value)| match value {
-            serde_json::Value::String(text) => Some((name, text)),
-            _ => None,
-        })
-        .collect()
+/// The text values of an event's stored headers, parsed when first asked for. Anything else in them matches nothing.
+#[derive(Debug)]
+pub struct StoredHeaders<'a> {
+    text: Option<&'a str>,
+    parsed: OnceCell<BTreeMap<String, String>>,
+}
+
+impl<'a> StoredHeaders<'a> {
+    /// Those of `event`.
+    #[must_use]
+    pub fn of(event: &'a Event) -> Self {
+        Self { text: event.headers.as_deref(), parsed: OnceCell::new() }
+    }
+
+    /// The value of one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&String> {
+        self.parsed.get_or_init(|| self.text.map(parse).unwrap_or_default()).get(name)
+    }
+
+    /// The event's tenant.
+    #[must_use]
+    pub fn tenant(&self) -> Option<&String> {
+        self.get(TENANT_HEADER)
+    }
+}
+
+fn parse(text: &str) -> BTreeMap<String, String> {
+    let parsed: Option<BTreeMap<String, serde_json::Value>> = serde_json::from_str(text).ok();
+    let texts = parsed.unwrap_or_default().into_iter().filter_map(|(name, value)| match value {
+        serde_json::Value::String(text) => Some((name, text)),
+        _ => None,
+    });
+    texts.collect()
 }
 
 /// Whether `text` matches `glob`, in which `*` stands for any run of characters. Linear in memory, no recursion.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use postbox::NewEvent;
 use postbox::relay::{
-    Attempt, Binding, CancellationToken, Confirmation, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination,
-    Outcome, RelayConfig, RetryPolicy, Route, Sink, SqliteStore,
+    Attempt, Binding, CancellationToken, Confirmation, Destination, Outcome, RelayConfig, Route, Sink,
+    SqliteStore,
 };
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -51,13 +51,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let printer = Binding {
-        destination: Destination {
-            name: "printer".into(),
-            route: Route { events: vec!["order.*".into()], ..Route::default() },
-            concurrency: DEFAULT_CONCURRENCY,
-            timeout: DEFAULT_TIMEOUT,
-            retry: RetryPolicy::default(),
-        },
+        destination: Destination::new(
+            "printer",
+            Route { events: vec!["order.*".into()], ..Route::default() },
+        ),
         sink: Arc::new(Printer),
     };
     let config = RelayConfig { once: true, ..RelayConfig::default() };

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use postbox_core::delivery::DestinationName;
 use postbox_core::destination::Destination;
-use postbox_core::engine::{Counters, Limits};
+use postbox_core::engine::{Counters, Limits, Unrouted};
 use postbox_core::lease::DEFAULT_LEASE_TTL;
 use postbox_core::sink::Sink;
 use postbox_core::store::StoreError;
@@ -22,6 +23,8 @@ pub struct RelayConfig {
     pub once: bool,
     /// Bounds on everything held in memory, and the poll interval.
     pub limits: Limits,
+    /// What becomes of events that no route matches.
+    pub unrouted: Unrouted,
     /// Decides the jitter of retries.
     pub seed: u64,
 }
@@ -34,6 +37,7 @@ impl Default for RelayConfig {
             drain_timeout: Duration::from_secs(15),
             once: false,
             limits: Limits::default(),
+            unrouted: Unrouted::default(),
             // Any number will do, as long as two relays differ.
             seed: uuid::Uuid::now_v7().as_u64_pair().1,
         }
@@ -50,12 +54,14 @@ pub struct Binding {
 }
 
 /// What a relay did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// Counts of everything that happened.
     pub counters: Counters,
     /// Attempts that had to be abandoned because they outlasted the drain: they will be repeated.
     pub abandoned: usize,
+    /// Destinations to which nothing was sent at the end, and why.
+    pub blocked: Vec<(DestinationName, String)>,
 }
 
 /// Why a relay could not start.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use postbox_core::engine::{Answer, AttemptId, Engine, Moment};
+use postbox_core::engine::{Answer, AttemptId, Engine, Moment, Notice};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, fair_share};
 use postbox_core::store::{SettleBatch, Store, StoreError, StoreErrorKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -84,7 +84,7 @@ pub async fn run(
     let destinations = bindings.iter().map(|binding| binding.destination.clone()).collect();
     let began = Instant::now();
     let mut relay = Relay {
-        engine: Engine::new(config.limits.clone(), destinations, config.seed),
+        engine: Engine::new(config.limits.clone(), destinations, config.seed).with_unrouted(config.unrouted),
         config,
         bindings,
         store,
@@ -111,7 +111,11 @@ pub async fn run(
     }
     match relay.fatal {
         Some(error) => Err(error.into()),
-        None => Ok(Summary { counters: relay.engine.counters(), abandoned: relay.abandoned }),
+        None => Ok(Summary {
+            counters: relay.engine.counters(),
+            abandoned: relay.abandoned,
+            blocked: relay.engine.blocked(relay.now()),
+        }),
     }
 }
 
@@ -125,6 +129,14 @@ impl Relay {
         for id in self.engine.take_cancelled() {
             if let Some(handle) = self.attempts.remove(&id) {
                 handle.abort();
+            }
+        }
+        for notice in self.engine.take_notices() {
+            match notice {
+                Notice::Blocked(destination, reason) => {
+                    tracing::warn!(%destination, %reason, "nothing is sent there for now");
+                }
+                Notice::Unblocked(destination) => tracing::info!(%destination, "sending there again"),
             }
         }
         // The time is taken anew for each start: a process that was paused in between must not start anything
@@ -191,7 +203,9 @@ impl Relay {
     /// Moves from working to drained to gone.
     fn move_on(&mut self) {
         match self.phase {
-            Phase::Working if self.config.once && self.joined && self.engine.is_drained() => self.stop(),
+            Phase::Working if self.config.once && self.joined && self.engine.is_drained(self.now()) => {
+                self.stop();
+            }
             Phase::Draining { until } => {
                 let drained = self.engine.terms().is_empty() && !self.lease_busy;
                 if drained || Instant::now() >= until {

@@ -3,9 +3,8 @@
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use postbox_core::destination::{DEFAULT_TIMEOUT, Destination};
+use postbox_core::destination::Destination;
 use postbox_core::outcome::{Confirmation, Outcome as Delivery};
-use postbox_core::retry::RetryPolicy;
 use postbox_core::route::Route;
 use postbox_core::sink::{Attempt, Sink};
 use postbox_postgres::PostgresStore;
@@ -38,13 +37,8 @@ pub(crate) fn play(part: &Relay) -> Outcome<()> {
             Arc::new(WebhookSink::new(config)?)
         }
     };
-    let destination = Destination {
-        name: "receiver".into(),
-        route: Route::default(),
-        concurrency: part.concurrency,
-        timeout: DEFAULT_TIMEOUT,
-        retry: RetryPolicy::default(),
-    };
+    let destination =
+        Destination { concurrency: part.concurrency, ..Destination::new("receiver", Route::default()) };
     let config = RelayConfig { once: true, ..RelayConfig::default() };
     block_on(async {
         let bindings = vec![Binding { destination, sink }];

@@ -56,6 +56,7 @@ impl Relay {
             lease_ttl: relay.lease_ttl,
             drain_timeout: relay.drain_timeout,
             once: self.once,
+            unrouted: relay.unrouted,
             limits: Limits {
                 poll_interval: relay.poll_interval,
                 max_in_flight: relay.max_in_flight,
@@ -117,6 +118,8 @@ fn tell(summary: &Summary) -> String {
         (counted.held, "lanes held"),
         (counted.expired, "expired"),
         (counted.unrouted, "unrouted"),
+        (counted.skipped, "without a destination skipped"),
+        (counted.discarded, "discarded with their destination"),
         (u64::try_from(summary.abandoned).unwrap_or(u64::MAX), "abandoned in flight, to be sent again"),
     ] {
         if count > 0 {
@@ -130,6 +133,16 @@ fn tell(summary: &Summary) -> String {
 async fn complain_about_the_rest(summary: &Summary, operations: &dyn Operations) -> Result<(), CommandError> {
     let counted = &summary.counters;
     let given_up = counted.dead + counted.held;
+    if let Some((name, reason)) = summary.blocked.first() {
+        let others = match summary.blocked.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        return Err(CommandError::remains(
+            format!("nothing was sent to {name}{others} at the end ({reason})"),
+            "what waits for it is kept for the next run; `postbox status` shows it",
+        ));
+    }
     if given_up == 0 && counted.retried == 0 && summary.abandoned == 0 {
         return Ok(());
     }

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use postbox_core::destination::{DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination};
+use postbox_core::destination::{
+    BreakerPolicy, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination, Ordering, RateLimit, Treatment,
+};
 use postbox_core::retry::{OnExhausted, RetryPolicy};
 use postbox_core::route::Route;
 
 use super::document::{Located, Section, suggestion};
+use super::pacing;
 use super::webhook::WebhookSettings;
 
 /// Kinds of destination that this build can deliver to.
@@ -27,7 +30,11 @@ pub(crate) struct DestinationConfig {
     pub(crate) route: Route,
     pub(crate) webhook: WebhookSettings,
     pub(crate) retry: RetryPolicy,
+    pub(crate) ordering: Ordering,
     pub(crate) concurrency: usize,
+    pub(crate) rate: Option<RateLimit>,
+    pub(crate) breaker: Option<BreakerPolicy>,
+    pub(crate) overrides: BTreeMap<u16, Treatment>,
     pub(crate) timeout: Located<Duration>,
 }
 
@@ -46,8 +53,13 @@ impl DestinationConfig {
         let timeout = section
             .duration("timeout", Duration::from_millis(100)..=Duration::from_secs(300))
             .unwrap_or(Located { value: DEFAULT_TIMEOUT, span: header });
+        let ordering = pacing::read_ordering(&mut section);
+        let rate = pacing::read_rate_limit(&mut section);
+        let breaker = pacing::read_breaker(&mut section);
+        let overrides = pacing::read_classes(&mut section);
         section.finish();
-        Some(Self { name: name?, route, webhook: webhook?, retry, concurrency, timeout })
+        let (name, webhook) = (name?, webhook?);
+        Some(Self { name, route, webhook, retry, ordering, concurrency, rate, breaker, overrides, timeout })
     }
 
     /// What the engine has to know of it.
@@ -55,9 +67,14 @@ impl DestinationConfig {
         Destination {
             name: self.name.value.as_str().into(),
             route: self.route.clone(),
+            ordering: self.ordering,
             concurrency: self.concurrency,
+            rate: self.rate,
+            breaker: self.breaker,
             timeout: self.timeout.value,
             retry: self.retry.clone(),
+            overrides: self.overrides.clone(),
+            disabled: None,
         }
     }
 }

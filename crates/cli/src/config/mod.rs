@@ -6,6 +6,7 @@ mod document;
 mod duration;
 mod load;
 mod mask;
+mod pacing;
 mod problem;
 mod relay;
 mod secret;

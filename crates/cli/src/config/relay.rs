@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use postbox_core::engine::Unrouted;
+
 use super::document::{Located, Section};
 
 /// How the relay works.
@@ -11,6 +13,7 @@ pub(crate) struct RelaySection {
     pub(crate) lease_ttl: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) max_in_flight: usize,
+    pub(crate) unrouted: Unrouted,
 }
 
 /// The keys that a file gives; one that is absent, or wrong and therefore noted, is `None`.
@@ -20,6 +23,7 @@ pub(crate) struct RelayOverrides {
     pub(crate) lease_ttl: Option<Located<Duration>>,
     pub(crate) drain_timeout: Option<Duration>,
     pub(crate) max_in_flight: Option<usize>,
+    pub(crate) unrouted: Option<Unrouted>,
 }
 
 impl RelayOverrides {
@@ -33,6 +37,7 @@ impl RelayOverrides {
                 .duration("drain_timeout", Duration::ZERO..=Duration::from_secs(600))
                 .map(|found| found.value),
             max_in_flight: section.count("max_in_flight", 1..=100_000),
+            unrouted: section.choice("unrouted", &[("park", Unrouted::Park), ("skip", Unrouted::Skip)]),
         };
         section.finish();
         found
@@ -45,6 +50,7 @@ impl RelayOverrides {
             lease_ttl: self.lease_ttl?.value,
             drain_timeout: self.drain_timeout?,
             max_in_flight: self.max_in_flight?,
+            unrouted: self.unrouted?,
         })
     }
 
@@ -55,6 +61,7 @@ impl RelayOverrides {
             lease_ttl: self.lease_ttl.map_or(base.lease_ttl, |found| found.value),
             drain_timeout: self.drain_timeout.unwrap_or(base.drain_timeout),
             max_in_flight: self.max_in_flight.unwrap_or(base.max_in_flight),
+            unrouted: self.unrouted.unwrap_or(base.unrouted),
         }
     }
 }

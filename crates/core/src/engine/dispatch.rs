@@ -44,7 +44,7 @@ impl Engine {
         let Some(delivery) = held.delivery_mut(key.destination) else { return };
         let record = DeliveryRecord {
             id,
-            lane_id: event.lane_id,
+            lane_id: key.lane_id,
             shard: event.shard,
             destination: name,
             state: disposition.state,
@@ -68,6 +68,9 @@ impl Engine {
         }
         let parked = record.state.is_unfinished();
         delivery.done = Some(record);
+        if parked {
+            self.destinations.enliven(key.destination);
+        }
         if parked
             && !planted!(self, ForgetClosedLane)
             && let Some(lane) = self.lanes.get_mut(&key)
@@ -105,17 +108,18 @@ impl Engine {
         let event = std::sync::Arc::clone(&held.event);
         let mut records = Vec::with_capacity(held.deliveries.len());
         for delivery in &mut held.deliveries {
-            let key = LaneKey { destination: delivery.destination, lane_id: event.lane_id };
+            let key = LaneKey { destination: delivery.destination, lane_id: delivery.lane_id };
             if let Some(record) = delivery.done.take() {
                 records.push((key, true, record));
             } else {
+                self.destinations.enliven(delivery.destination);
                 delivery.stored_in = self.settling.number;
                 if planted!(self, SettleHalfAnEvent) {
                     continue;
                 }
                 let record = DeliveryRecord {
                     id,
-                    lane_id: event.lane_id,
+                    lane_id: delivery.lane_id,
                     shard: event.shard,
                     destination: self.destinations[delivery.destination].spec.name.clone(),
                     state: DeliveryState::Waiting,
@@ -193,33 +197,6 @@ impl Engine {
             self.splits.pop_front();
             if self.window.get(id).is_some_and(|held| held.on_todo) {
                 self.dispatch(now, id);
-            }
-        }
-    }
-
-    /// Makes room in a full window for destinations that have nothing to do, by parking what waits for those that
-    /// have more than their share of it.
-    pub(super) fn spill(&mut self, now: Moment) {
-        let full = self.window.len() + self.limits.max_events / 4 > self.limits.max_events;
-        let hungry = self.destinations.iter().any(|d| d.queued == 0 && d.in_flight < d.spec.concurrency);
-        if !full || !hungry || self.destinations.len() < 2 {
-            return;
-        }
-        let share = self.limits.max_events / (2 * self.destinations.len());
-        for destination in 0..self.destinations.len() {
-            let keep = share.max(2 * self.destinations[destination].spec.concurrency);
-            if self.destinations[destination].queued <= keep {
-                continue;
-            }
-            let mut lanes: Vec<LaneKey> =
-                self.lanes.keys().filter(|key| key.destination == destination).copied().collect();
-            lanes.sort_unstable();
-            for key in lanes {
-                if self.destinations[destination].queued <= keep {
-                    break;
-                }
-                self.close_lane(now, key);
-                self.leave_lane(key);
             }
         }
     }

@@ -28,11 +28,13 @@ pub enum Fault {
     KeepGhosts,
     /// A later event is parked while an earlier one of its aggregate stays on the to-do list.
     ParkOutOfOrder,
+    /// A destination that is disabled is sent to all the same.
+    SendToDisabled,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TwoInFlight,
         Self::ForgetSuccessors,
         Self::CountUnstarted,
@@ -45,5 +47,6 @@ impl Fault {
         Self::SettleHalfAnEvent,
         Self::KeepGhosts,
         Self::ParkOutOfOrder,
+        Self::SendToDisabled,
     ];
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::dispatch::Disposition;
 use super::lane::LaneKey;
 use super::window::{HeldDelivery, HeldEvent};
-use super::{Answer, DestinationSlot, Engine, Moment, Read, planted};
+use super::{Answer, Engine, Moment, Read, Unrouted, planted};
 use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
 use crate::event::{Event, LaneId, OutboxId, Shard};
 use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
@@ -40,13 +40,13 @@ impl Engine {
             self.spill(now);
             return None;
         }
-        if self.destinations.is_empty() {
-            self.feed.looked_due(now, false, self.limits.poll_interval);
-        }
+        self.spilling.has_room();
         let (scan_at, due_at) = (self.feed.scan_pace.next_at(), self.feed.due_pace.next_at());
         if due_at <= now && due_at <= scan_at {
-            let request = self.due_request(room);
-            return Some(self.feed.begin(Read::Due(request)));
+            if let Some(request) = self.due_request(now, room) {
+                return Some(self.feed.begin(Read::Due(request)));
+            }
+            self.feed.looked_due(now, false, self.limits.poll_interval);
         }
         if scan_at > now {
             return None;
@@ -69,22 +69,27 @@ impl Engine {
     }
 
     /// Lanes in memory may be due in the database too, so they are asked for on top of those that there is room for.
-    fn due_request(&self, room: usize) -> DueRequest {
+    fn due_request(&mut self, now: Moment, room: usize) -> Option<DueRequest> {
+        let asked = self.destinations.next_look(now);
+        if asked.is_empty() {
+            return None;
+        }
         let mut known = vec![0_usize; self.destinations.len()];
         for key in self.lanes.keys() {
             known[key.destination] += 1;
         }
-        let share = (room / self.destinations.len()).max(1);
-        let news = |slot: &DestinationSlot| (2 * slot.spec.concurrency).min(share);
-        let lanes: usize = self.destinations.iter().map(news).sum();
-        let limit = |(slot, known): (&DestinationSlot, usize)| {
-            (slot.spec.name.clone(), u32::try_from(known + news(slot)).unwrap_or(u32::MAX))
+        let share = (room / asked.len()).max(1);
+        let news = |number: usize| (2 * self.destinations[number].spec.concurrency).min(share);
+        let lanes: usize = asked.iter().map(|&number| news(number)).sum();
+        let limit = |&number: &usize| {
+            let name = self.destinations[number].spec.name.clone();
+            (name, u32::try_from(known[number] + news(number)).unwrap_or(u32::MAX))
         };
-        DueRequest {
+        Some(DueRequest {
             shards: self.feed.shards(),
-            destinations: self.destinations.iter().zip(known).map(limit).collect(),
+            destinations: asked.iter().map(limit).collect(),
             rows_per_lane: u32::try_from(room / lanes).unwrap_or(u32::MAX).clamp(1, PARKED_ROWS_PER_LANE),
-        }
+        })
     }
 
     /// Rows of a scan that are news but came without their event: load them and hand them to [`Engine::read_done`].
@@ -190,15 +195,14 @@ impl Engine {
 
     fn take_in(&mut self, now: Moment, arrival: Arrival) {
         let Arrival { event, blocked, due_in, expires_in } = arrival;
-        let routed: Vec<usize> = (0..self.destinations.len())
-            .filter(|&n| self.destinations[n].spec.route.matches(&event))
-            .collect();
+        let routed = self.destinations.routed(&event);
         if routed.is_empty() {
             self.record_unrouted(now, &event);
             return;
         }
         let delivery = |&destination: &usize| HeldDelivery {
             destination,
+            lane_id: self.destinations[destination].lane_of(&event),
             attempts: 0,
             replay: false,
             maybe_delivered: false,
@@ -215,8 +219,10 @@ impl Engine {
             deliveries,
         });
         for destination in routed {
-            let key = LaneKey { destination, lane_id: event.lane_id };
-            let parked_ahead = blocked.contains(&self.destinations[destination].spec.name)
+            let slot = &self.destinations[destination];
+            let key = LaneKey { destination, lane_id: slot.lane_of(&event) };
+            let parked_ahead = key.lane_id == event.lane_id
+                && blocked.contains(&slot.spec.name)
                 && !planted!(self, IgnoreParkedHead);
             let known = self.lanes.contains_key(&key);
             let lane = self.lane_mut(key, event.shard);
@@ -234,9 +240,13 @@ impl Engine {
     }
 
     fn record_unrouted(&mut self, now: Moment, event: &Arc<Event>) {
-        self.counters.unrouted += 1;
         self.settling.dispatch(now, event.shard, event.id);
         self.window.leave_todo(event.id);
+        if self.unrouted == Unrouted::Skip {
+            self.counters.skipped += 1;
+            return;
+        }
+        self.counters.unrouted += 1;
         let record = DeliveryRecord {
             id: event.id,
             lane_id: event.lane_id,
@@ -254,7 +264,7 @@ impl Engine {
 
     /// Takes in the front of a lane that is due. Returns whether it was news.
     fn bring_back(&mut self, now: Moment, parked: ParkedLane, cut_short: bool) -> bool {
-        let Some(&destination) = self.by_name.get(&parked.destination) else { return false };
+        let Some(destination) = self.destinations.named(&parked.destination) else { return false };
         let Some(head) = parked.deliveries.first() else { return false };
         let shard = head.event.shard;
         if !self.feed.is_current(shard) || head.state == DeliveryState::Held || head.due_in > Duration::ZERO {
@@ -283,6 +293,7 @@ impl Engine {
             self.destinations[destination].queued += 1;
             let held = HeldDelivery {
                 destination,
+                lane_id: parked.lane_id,
                 attempts: delivery.attempts,
                 replay: delivery.replay,
                 maybe_delivered: delivery.maybe_delivered,
@@ -292,6 +303,7 @@ impl Engine {
             };
             self.window.insert_parked(&delivery.event, delivery.expires_in.map(|left| now + left), held);
         }
+        self.destinations.enliven(destination);
         if found {
             self.make_ready(key);
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::breaker::Passage;
 use super::dispatch::Disposition;
 use super::lane::LaneKey;
 use super::{AttemptId, Engine, InFlight, Moment, Start, planted};
@@ -22,14 +23,11 @@ enum Verdict {
 impl Engine {
     /// The next attempt to start, if one may. Call until `None`.
     pub fn next_start(&mut self, now: Moment) -> Option<Start> {
-        let count = self.destinations.len();
-        for turn in 0..count {
-            let destination = (self.turn + turn) % count;
-            if self.attempts.len() >= self.limits.max_in_flight {
-                return None;
-            }
+        self.destinations.ring_alarms(now);
+        while self.attempts.len() < self.limits.max_in_flight {
+            let destination = self.destinations.next_turn()?;
             if let Some(start) = self.start_for(now, destination) {
-                self.turn = (destination + 1) % count;
+                self.destinations.take_turn(destination);
                 return Some(start);
             }
         }
@@ -38,13 +36,22 @@ impl Engine {
 
     fn start_for(&mut self, now: Moment, destination: usize) -> Option<Start> {
         loop {
-            let slot = &mut self.destinations[destination];
+            let slot = &self.destinations[destination];
             // An attempt that could outlive the lease could overlap with the next owner's.
             if slot.in_flight >= slot.spec.concurrency
                 || (now + slot.spec.timeout > self.lease_until && !planted!(self, IgnoreLease))
             {
                 return None;
             }
+            match slot.gate.passage(now, slot.in_flight, self.shards.len()) {
+                Passage::Open => {}
+                Passage::Later(at) => {
+                    self.destinations.set_alarm(destination, at);
+                    return None;
+                }
+                Passage::Shut => return None,
+            }
+            let slot = &mut self.destinations[destination];
             let key = slot.ready.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
             lane.ready = false;
@@ -53,9 +60,10 @@ impl Engine {
                 continue;
             }
             match self.verdict(now, key, id) {
-                Verdict::Start => return self.start(key, id),
+                Verdict::Start => return self.start(now, key, id),
                 Verdict::NoRoom => {
                     self.unready(key);
+                    self.destinations.starve(destination);
                     return None;
                 }
                 Verdict::NotYet(wait) => {
@@ -91,7 +99,7 @@ impl Engine {
         Verdict::Start
     }
 
-    fn start(&mut self, key: LaneKey, id: crate::event::OutboxId) -> Option<Start> {
+    fn start(&mut self, now: Moment, key: LaneKey, id: crate::event::OutboxId) -> Option<Start> {
         let held = self.window.get(id)?;
         let delivery = held.delivery(key.destination)?;
         let slot = &mut self.destinations[key.destination];
@@ -102,12 +110,13 @@ impl Engine {
             maybe_delivered: delivery.maybe_delivered,
             timeout: slot.spec.timeout,
         };
-        let number = attempt.number;
+        let (number, name) = (attempt.number, slot.spec.name.clone());
         self.last_attempt += 1;
         let id_of_attempt = AttemptId(self.last_attempt);
         let bytes = held.event.payload.len();
         slot.in_flight += 1;
         slot.queued -= 1;
+        slot.gate.started(now, id_of_attempt, self.shards.len());
         self.in_flight_bytes += bytes;
         self.attempts.insert(id_of_attempt, InFlight { key, id, bytes });
         if let Some(lane) = self.lanes.get_mut(&key) {
@@ -117,7 +126,7 @@ impl Engine {
         if planted!(self, TwoInFlight) && number == 1 {
             self.make_ready(key);
         }
-        Some(Start { id: id_of_attempt, destination: key.destination, attempt })
+        Some(Start { id: id_of_attempt, destination: key.destination, name, attempt })
     }
 
     /// Removes the head of a lane that has nothing in flight.
@@ -138,6 +147,7 @@ impl Engine {
         {
             lane.ready = true;
             self.destinations[key.destination].ready.push_back(key);
+            self.destinations.take_turn(key.destination);
         }
     }
 

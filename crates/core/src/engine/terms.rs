@@ -37,6 +37,7 @@ impl Engine {
                 self.feed.gained(now, term);
             }
         }
+        self.destinations.all_take_turns();
     }
 
     /// The terms this relay owns, draining ones included.
@@ -65,14 +66,15 @@ impl Engine {
                 cancelled.extend(lane.in_flight);
             }
         }
-        for slot in &mut self.destinations {
+        for slot in self.destinations.iter_mut() {
             slot.ready.retain(|key| self.lanes.contains_key(key));
         }
         cancelled.sort_unstable();
         for attempt in cancelled {
             if let Some(flight) = self.attempts.remove(&attempt) {
                 self.in_flight_bytes -= flight.bytes;
-                self.destinations[flight.key.destination].in_flight -= 1;
+                self.destinations[flight.key.destination].gate.cancelled(attempt);
+                self.destinations.landed(flight.key.destination);
                 self.cancelled.push(attempt);
             }
         }

@@ -13,6 +13,8 @@ use crate::event::{Event, LaneId, OutboxId, Shard};
 pub(super) struct HeldDelivery {
     /// The destination's number in the engine.
     pub(super) destination: usize,
+    /// Number of the lane in which it stands.
+    pub(super) lane_id: LaneId,
     /// Requests started since the event was written or last replayed.
     pub(super) attempts: u32,
     pub(super) replay: bool,

@@ -177,7 +177,14 @@ BEGIN
         e.aggregate_seq, e.event_type, e.payload, e.payload_bytes, e.headers, e.created_at,
         greatest(extract(epoch FROM parked.next_attempt_at - moment), e.due_in)::double precision, e.expires_in,
         parked.destination, parked.state, parked.attempts, parked.replays, parked.last_class
-    FROM unnest(destinations, lanes) AS wanted(destination, lanes)
+    FROM (
+        -- Of many destinations few have anything parked: one probe each instead of one for each shard.
+        SELECT w.destination, w.lanes
+        FROM unnest(destinations, lanes) AS w(destination, lanes)
+        CROSS JOIN LATERAL (
+            SELECT 1 FROM outbox_delivery d WHERE d.destination = w.destination AND d.state = 'retry' LIMIT 1
+        ) AS anything
+    ) AS wanted
     CROSS JOIN LATERAL (
         SELECT candidate.lane_id, candidate.next_attempt_at
         FROM unnest(shards) AS mine(shard)

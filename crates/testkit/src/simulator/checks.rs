@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postbox_core::delivery::DeliveryState;
+use postbox_core::destination::Ordering;
 use postbox_core::event::{Event, LaneId, OutboxId};
 
 use super::store::SimStore;
@@ -35,6 +36,8 @@ pub(super) struct Witness {
     /// Longest time from commit to confirmation, by destination and whether it was the hot lane.
     pub(super) longest_wait: BTreeMap<(usize, bool), Duration>,
     repeated: BTreeSet<DeliveryKey>,
+    /// Destinations that did not exist for a while: some events were never routed there.
+    removed: BTreeSet<usize>,
 }
 
 impl Witness {
@@ -56,7 +59,7 @@ impl Witness {
         &mut self,
         store: &SimStore,
         names: &[Arc<str>],
-        destination: usize,
+        (destination, ordering): (usize, Ordering),
         event: &Event,
     ) -> Result<(), String> {
         let key = (destination, event.id);
@@ -69,7 +72,7 @@ impl Witness {
         }
         let first = !self.started.contains_key(&key);
         *self.started.entry(key).or_insert(0) += 1;
-        if !first {
+        if !first || ordering == Ordering::None {
             return Ok(());
         }
         let lane = self.lanes.get(&(destination, event.lane_id)).map(Vec::as_slice).unwrap_or_default();
@@ -78,7 +81,8 @@ impl Witness {
             let terminal = row.is_some_and(|row| !row.state.is_unfinished());
             let known = self.received.contains(&(destination, earlier))
                 || self.given_up.contains(&(destination, earlier));
-            if !terminal && !known {
+            let unrouted = row.is_none() && self.removed.contains(&destination);
+            if !terminal && !known && !unrouted {
                 return Err(format!(
                     "P3: destination {destination}, lane {}: event {} was sent before {earlier} was delivered or terminal",
                     event.lane_id, event.id
@@ -86,6 +90,11 @@ impl Witness {
             }
         }
         Ok(())
+    }
+
+    /// A destination was removed.
+    pub(super) fn removed(&mut self, destination: usize) {
+        self.removed.insert(destination);
     }
 
     /// A relay took in that an attempt was confirmed.
@@ -174,7 +183,8 @@ impl Witness {
         for ((destination, lane_id), ids) in &self.lanes {
             for id in ids {
                 let row = store.deliveries.get(&(*id, Arc::clone(&names[*destination])));
-                if row.is_none_or(|row| row.state.is_unfinished()) {
+                let unrouted = row.is_none() && self.removed.contains(destination) && !store.is_pending(*id);
+                if row.is_none_or(|row| row.state.is_unfinished()) && !unrouted {
                     let state = row.map_or("without a row", |row| row.state.as_str());
                     return Err(format!(
                         "P1: event {id} of lane {lane_id} at destination {destination} ends {state}"

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postbox_core::destination::{BreakerPolicy, RateLimit};
 use postbox_core::engine::Limits;
 use postbox_core::engine::fault::Fault;
 use postbox_core::retry::{OnExhausted, RetryPolicy};
@@ -61,6 +62,16 @@ pub struct Plan {
     pub not_started: u64,
     /// Attempts in flight per destination.
     pub concurrency: usize,
+    /// Breaker of all destinations.
+    pub breaker: Option<BreakerPolicy>,
+    /// Rate limit of all destinations.
+    pub rate: Option<RateLimit>,
+    /// Whether the last destination keeps no order.
+    pub unordered: bool,
+    /// Times at which a destination is disabled, removed, or brought back.
+    pub changes: usize,
+    /// Of a thousand attempts, how many are answered with "gone".
+    pub gone: u64,
     /// A mistake planted in the engines.
     pub fault: Option<Fault>,
     /// A mistake planted around them.
@@ -145,6 +156,11 @@ impl Plan {
             },
             not_started: 0,
             concurrency: 4,
+            breaker: None,
+            rate: None,
+            unordered: false,
+            changes: 0,
+            gone: 0,
             fault: None,
             seam_fault: None,
         }
@@ -183,6 +199,22 @@ impl Plan {
         plan.limits.max_events = random.index(60) + 12;
         plan.limits.rows_per_lane = u32::try_from(random.index(6) + 1).unwrap_or(1);
         plan.limits.settle_records = random.index(12) + 1;
+        let mut number = |least: u32, most: u32| {
+            u32::try_from(random.between(u64::from(least), u64::from(most))).unwrap_or(most)
+        };
+        let (consecutive, count, burst) = (number(1, 6), number(30, 330), number(1, 8));
+        plan.breaker = random.chance(500).then(|| BreakerPolicy {
+            consecutive,
+            rate: 0.5,
+            minimum: 6,
+            window: Duration::from_millis(300),
+            cool_down: Duration::from_millis(random.between(5, 60)),
+            longest_cool_down: Duration::from_millis(200),
+        });
+        plan.rate = random.chance(200).then(|| RateLimit { count, per: Duration::from_secs(1), burst });
+        plan.unordered = random.chance(200);
+        plan.changes = if random.chance(400) { random.index(6) } else { 0 };
+        plan.gone = if random.chance(150) { random.between(0, 40) } else { 0 };
         plan
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use postbox_core::delivery::ParkedLane;
+use postbox_core::delivery::{DestinationName, ParkedLane};
 use postbox_core::destination::Destination;
 use postbox_core::engine::{Answer, AttemptId, Engine, Limits, Moment, Read, Start};
 use postbox_core::event::{OutboxId, Shard};
@@ -59,6 +59,8 @@ pub(super) enum Happening {
     Lease(LeaseAnswer, Moment),
     /// A lease call failed or was answered without news.
     LeaseDone,
+    /// The destinations as they stand now.
+    Destinations(Vec<Destination>),
     /// An operator or supervisor asked for an orderly end.
     Stop,
 }
@@ -74,6 +76,8 @@ pub(super) enum Order {
     Start(Start),
     /// Abort attempts.
     Cancel(Vec<AttemptId>),
+    /// Disable a destination that is gone.
+    Disable(DestinationName),
 }
 
 /// One running relay process.
@@ -94,6 +98,8 @@ pub(super) struct SimRelay {
     /// Happenings that came while it was frozen.
     pub backlog: VecDeque<Happening>,
     next_id: u128,
+    /// Destinations that it may send to, as far as it has heard.
+    enabled: Vec<DestinationName>,
     /// A planted mistake.
     pub(super) ignores_eviction: bool,
 }
@@ -110,6 +116,7 @@ impl SimRelay {
     ) -> Self {
         let first = u128::from(number) << 64;
         Self {
+            enabled: enabled(&destinations),
             engine: Engine::new(limits, destinations, seed),
             id: RelayId::from_u128(first),
             born,
@@ -137,6 +144,12 @@ impl SimRelay {
         self.left && !self.lease_busy
     }
 
+    /// Whether it has heard of nothing against sending there.
+    #[must_use]
+    pub(super) fn may_send_to(&self, name: &DestinationName) -> bool {
+        self.enabled.contains(name)
+    }
+
     /// Takes in what happened.
     pub(super) fn take_in(&mut self, world: Duration, happening: Happening) -> Option<Order> {
         let now = self.clock(world);
@@ -162,6 +175,10 @@ impl SimRelay {
             Happening::LeaseDone => {
                 self.lease_busy = false;
                 self.next_beat = self.next_beat.min(now + Duration::from_millis(20));
+            }
+            Happening::Destinations(list) => {
+                self.enabled = enabled(&list);
+                self.engine.set_destinations(now, list);
             }
             Happening::Stop => {
                 self.stopping = true;
@@ -205,6 +222,7 @@ impl SimRelay {
         if !cancelled.is_empty() {
             orders.push(Order::Cancel(cancelled));
         }
+        orders.extend(self.engine.take_gone().into_iter().map(|(name, _)| Order::Disable(name)));
         while let Some(start) = self.engine.next_start(now) {
             orders.push(Order::Start(start));
         }
@@ -246,4 +264,9 @@ impl SimRelay {
         let wake = self.engine.next_wake().unwrap_or(Moment::MAX).min(beat);
         self.born.saturating_add(wake)
     }
+}
+
+fn enabled(destinations: &[Destination]) -> Vec<DestinationName> {
+    let enabled = destinations.iter().filter(|destination| destination.disabled.is_none());
+    enabled.map(|destination| destination.name.clone()).collect()
 }

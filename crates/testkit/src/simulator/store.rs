@@ -140,6 +140,12 @@ impl SimStore {
         self.committed.contains(&id)
     }
 
+    /// Whether the event is on the to-do list.
+    #[must_use]
+    pub(super) fn is_pending(&self, id: OutboxId) -> bool {
+        self.events.get(&id).is_some_and(|event| self.pending.contains(&(event.shard, id)))
+    }
+
     /// Committed events in order of id.
     pub(super) fn committed(&self) -> impl Iterator<Item = &Arc<Event>> {
         self.committed.iter().filter_map(|id| self.events.get(id))

@@ -1,6 +1,7 @@
 //! The world: one queue of things to come, ordered by time, and everything that happens drawn from one seed.
 
 mod calls;
+mod roster;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -8,18 +9,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postbox_core::delivery::DeliveryState;
-use postbox_core::destination::Destination;
 use postbox_core::engine::{AttemptId, Start};
 use postbox_core::event::{LaneId, OutboxId};
 use postbox_core::lease::RelayId;
 use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
-use postbox_core::route::Route;
 
 use super::checks::{HOT_LANE, Witness};
 use super::plan::{Plan, SeamFault};
 use super::random::Random;
 use super::relay::{ATTEMPT_TIMEOUT, Call, Happening, LEASE_TTL, Order, SimRelay};
 use super::store::{SimStore, Transaction};
+use roster::Standing;
 
 /// Virtual time after the troubles within which everything must have come to its end.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -86,6 +86,16 @@ enum Coming {
         lasts: Duration,
     },
     Replay,
+    /// A destination stands differently.
+    Change {
+        destination: usize,
+        standing: Standing,
+    },
+    /// A relay hears of how the destinations stand.
+    News {
+        relay: usize,
+        life: u64,
+    },
 }
 
 /// A running world.
@@ -97,6 +107,8 @@ pub struct World {
     store: SimStore,
     witness: Witness,
     names: Vec<Arc<str>>,
+    /// By destination.
+    roster: Vec<Standing>,
     /// By relay: its life's number, and the process if it is alive.
     relays: Vec<(u64, Option<SimRelay>)>,
     flying: BTreeMap<(usize, AttemptId), (usize, OutboxId)>,
@@ -143,6 +155,7 @@ impl World {
             store: SimStore::new(plan.seam_fault),
             witness: Witness::default(),
             names,
+            roster: vec![Standing::Enabled; plan.destinations],
             relays,
             flying: BTreeMap::new(),
             unsettled: vec![BTreeSet::new(); plan.relays],
@@ -194,6 +207,7 @@ impl World {
             let at = self.moment(troubled * 2);
             self.at(at, Coming::Replay);
         }
+        self.plan_changes();
         // Whatever died or was stopped is back when the troubles are over.
         for relay in 0..self.plan.relays {
             self.at(Duration::from_millis(troubled * 2) + LONGEST_PAUSE, Coming::Boot { relay });
@@ -292,6 +306,8 @@ impl World {
             Coming::Resume { relay, life } => self.resume(relay, life)?,
             Coming::Outage { lasts } => self.away_until = self.away_until.max(self.now + lasts),
             Coming::Replay => self.replay(),
+            Coming::Change { destination, standing } => self.change(destination, standing),
+            Coming::News { relay, life } => self.news(relay, life)?,
         }
         Ok(())
     }
@@ -343,21 +359,10 @@ impl World {
         }
         self.relays[relay].0 += 1;
         let life = self.relays[relay].0;
-        let destinations = (0..self.plan.destinations).map(|n| Destination {
-            name: Arc::clone(&self.names[n]),
-            route: Route { events: vec![format!("only.{n}"), "all".into()], ..Route::default() },
-            concurrency: self.plan.concurrency,
-            timeout: ATTEMPT_TIMEOUT,
-            retry: self.plan.retry.clone(),
-        });
+        let destinations = self.destinations();
         let number = (relay as u64 + 1) * 1_000_000 + life;
-        let mut process = SimRelay::new(
-            self.now,
-            number,
-            self.plan.limits.clone(),
-            destinations.collect(),
-            self.random.bits(),
-        );
+        let mut process =
+            SimRelay::new(self.now, number, self.plan.limits.clone(), destinations, self.random.bits());
         if let Some(fault) = self.plan.fault {
             process.engine.plant(fault);
         }
@@ -494,6 +499,7 @@ impl World {
                 self.at(self.now + pause, Coming::Call { relay, life, call, asked })
             }
             Order::Start(start) => self.start(relay, life, &start)?,
+            Order::Disable(name) => self.gone(&name),
             Order::Cancel(ids) => {
                 for id in ids {
                     self.flying.remove(&(relay, id));
@@ -507,21 +513,27 @@ impl World {
 
     fn start(&mut self, relay: usize, life: u64, start: &Start) -> Result<(), String> {
         let event = &start.attempt.event;
+        let destination = self.names.iter().position(|name| *name == start.name).unwrap_or_default();
+        if self.relays[relay].1.as_ref().is_some_and(|process| !process.may_send_to(&start.name)) {
+            return Err(
+                self.blame(&format!("event {} was sent to a disabled destination {destination}", event.id))
+            );
+        }
         if self.troubled() && self.random.chance(self.plan.not_started) {
-            self.flying.insert((relay, start.id), (start.destination, event.id));
+            self.flying.insert((relay, start.id), (destination, event.id));
             let happening = Happening::Ended(start.id, Outcome::NotStarted("simulated".into()));
             self.soon(500, Coming::To { relay, life, happening });
             return Ok(());
         }
-        let begun = self.witness.starts(&self.store, &self.names, start.destination, event);
+        let ordering = self.ordering(destination);
+        let begun = self.witness.starts(&self.store, &self.names, (destination, ordering), event);
         begun.map_err(|broken| self.blame(&format!("relay {relay}: {broken}")))?;
-        self.flying.insert((relay, start.id), (start.destination, event.id));
+        self.flying.insert((relay, start.id), (destination, event.id));
         if self.plan.seam_fault == Some(SeamFault::SettleBeforeConfirm) {
             let outcome = Outcome::Delivered(Confirmation::default());
             self.at(self.now, Coming::To { relay, life, happening: Happening::Ended(start.id, outcome) });
         }
-        let coming =
-            Coming::Attempt { relay, life, id: start.id, destination: start.destination, event: event.id };
+        let coming = Coming::Attempt { relay, life, id: start.id, destination, event: event.id };
         self.soon(20_000, coming);
         Ok(())
     }
@@ -534,6 +546,8 @@ impl World {
             failed(FailureClass::Permanent)
         } else if dead || (troubled && self.random.chance(self.plan.attempt_fails)) {
             failed(FailureClass::Transient)
+        } else if troubled && self.random.chance(self.plan.gone) {
+            failed(FailureClass::Gone)
         } else if troubled && self.random.chance(self.plan.attempt_unknown) {
             failed(FailureClass::Unknown)
         } else {

@@ -1,0 +1,94 @@
+//! The rate limit of one destination: the generic cell rate algorithm in its virtual scheduling form.
+//!
+//! One number says everything: the moment at which the next attempt would be due if attempts were evenly spread. An
+//! attempt may start when it is due, or earlier by what the burst allows.
+
+use std::time::Duration;
+
+use super::Moment;
+use crate::destination::RateLimit;
+use crate::event::SHARD_COUNT;
+
+#[derive(Debug)]
+pub(super) struct Pacer {
+    limit: Option<RateLimit>,
+    due: Moment,
+}
+
+impl Pacer {
+    pub(super) fn new(limit: Option<RateLimit>) -> Self {
+        Self { limit, due: Moment::ZERO }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: Option<RateLimit>) {
+        self.limit = limit;
+    }
+
+    /// When the next attempt may start, for a relay that owns so many of the shards: every relay takes that share of
+    /// the limit, so that all together keep it.
+    pub(super) fn ready_at(&self, shards: usize) -> Moment {
+        let Some(limit) = self.limit else { return Moment::ZERO };
+        let burst = (u64::from(limit.burst) * shards as u64 / u64::from(SHARD_COUNT)).max(1);
+        let ahead = interval(limit, shards).saturating_mul(u32::try_from(burst - 1).unwrap_or(u32::MAX));
+        self.due.saturating_sub(ahead)
+    }
+
+    pub(super) fn started(&mut self, now: Moment, shards: usize) {
+        if let Some(limit) = self.limit {
+            self.due = self.due.max(now) + interval(limit, shards);
+        }
+    }
+}
+
+/// Time between two attempts of a relay that owns so many of the shards.
+fn interval(limit: RateLimit, shards: usize) -> Duration {
+    let share = f64::from(SHARD_COUNT) / shards.max(1) as f64;
+    limit.per.mul_f64(share / f64::from(limit.count.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attempts that start within `lasts` when there is always one to start.
+    fn starts(limit: RateLimit, shards: usize, lasts: Duration) -> u32 {
+        let mut pacer = Pacer::new(Some(limit));
+        let mut now = Moment::ZERO;
+        let mut count = 0;
+        loop {
+            now = now.max(pacer.ready_at(shards));
+            if now >= lasts {
+                return count;
+            }
+            pacer.started(now, shards);
+            count += 1;
+        }
+    }
+
+    #[test]
+    fn a_burst_is_followed_by_an_even_spread() {
+        let limit = RateLimit { count: 10, per: Duration::from_secs(1), burst: 5 };
+        assert_eq!(starts(limit, 64, Duration::from_millis(1)), 5);
+        assert_eq!(starts(limit, 64, Duration::from_secs(10)), 104);
+    }
+
+    #[test]
+    fn without_a_burst_the_first_second_has_no_more_than_any_other() {
+        let limit = RateLimit { count: 10, per: Duration::from_secs(1), burst: 1 };
+        assert_eq!(starts(limit, 64, Duration::from_secs(1)), 10);
+    }
+
+    #[test]
+    fn relays_share_the_limit_as_they_share_the_shards() {
+        let limit = RateLimit { count: 100, per: Duration::from_secs(1), burst: 1 };
+        let all: u32 = [32, 16, 16].into_iter().map(|own| starts(limit, own, Duration::from_secs(10))).sum();
+        assert_eq!(all, starts(limit, 64, Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn without_a_limit_nothing_waits() {
+        let mut pacer = Pacer::new(None);
+        pacer.started(Duration::from_secs(5), 64);
+        assert_eq!(pacer.ready_at(64), Moment::ZERO);
+    }
+}
