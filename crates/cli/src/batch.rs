@@ -1,6 +1,7 @@
 //! Running a command batch by batch, with a progress bar when somebody watches.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use postbox_core::event::OutboxId;
@@ -21,12 +22,14 @@ pub(crate) struct BatchRun {
     pub(crate) done: bool,
 }
 
-/// Calls `step` with the position to continue from, until nothing is left or `max_batches` were run.
+/// Calls `step` with the position to continue from, until nothing is left or `max_batches` were run; with a `pace`, one
+/// batch begins that long after the one before.
 ///
 /// # Errors
 /// The first error of a batch; what earlier batches did stays done.
 pub(crate) async fn run_batches<F>(
     max_batches: Option<u64>,
+    pace: Option<Duration>,
     bar: ProgressBar,
     mut step: impl FnMut(OutboxId) -> F,
 ) -> Result<BatchRun, CommandError>
@@ -36,7 +39,11 @@ where
     let mut run = BatchRun { changed: 0, done: false };
     let mut cursor: OutboxId = 0;
     let mut batches = 0;
+    let mut next = pace.map(tokio::time::interval);
     while !run.done && max_batches.is_none_or(|max| batches < max) {
+        if let Some(next) = &mut next {
+            next.tick().await;
+        }
         let found = with_conflicts_retried(|| step(cursor)).await?;
         run.changed += found.changed;
         run.done = found.done;
@@ -90,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn each_batch_continues_where_the_last_one_ended() {
         let seen = RefCell::new(Vec::new());
-        let run = run_batches(None, ProgressBar::hidden(), |cursor| {
+        let run = run_batches(None, None, ProgressBar::hidden(), |cursor| {
             seen.borrow_mut().push(cursor);
             std::future::ready(if cursor == 0 { step(3, 7, false) } else { step(1, 9, true) })
         });
@@ -100,7 +107,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_bound_on_batches_stops_it_unfinished() {
-        let run = run_batches(Some(2), ProgressBar::hidden(), |cursor| {
+        let run = run_batches(Some(2), None, ProgressBar::hidden(), |cursor| {
             std::future::ready(step(1, cursor + 1, false))
         });
         assert_eq!(run.await.unwrap(), BatchRun { changed: 2, done: false });
@@ -109,7 +116,7 @@ mod tests {
     #[tokio::test]
     async fn a_conflict_is_tried_again_but_not_for_ever() {
         let tries = RefCell::new(0);
-        let run = run_batches(None, ProgressBar::hidden(), |_| {
+        let run = run_batches(None, None, ProgressBar::hidden(), |_| {
             *tries.borrow_mut() += 1;
             std::future::ready(Err(StoreError::new(StoreErrorKind::Conflict, "in the way")))
         });

@@ -47,6 +47,7 @@ impl Filters {
             aggregate_id: self.aggregate_id.clone(),
             created_from: self.since,
             created_to: self.until,
+            sent_before: None,
         }
     }
 }

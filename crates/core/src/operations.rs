@@ -133,6 +133,8 @@ pub struct Selection {
     pub created_from: Option<Timestamp>,
     /// Created before.
     pub created_to: Option<Timestamp>,
+    /// Confirmed by the destination before; what was sent again meanwhile is left out.
+    pub sent_before: Option<Timestamp>,
 }
 
 /// A page of a listing: rows with a lower id than `before`, newest first.

@@ -43,7 +43,7 @@ impl PostgresStore {
         let mut params: Vec<Param<'_>> =
             vec![(&states, Type::TEXT_ARRAY), (&after, Type::INT8), (&limit, Type::INT4)];
         params.extend(chosen.params());
-        let statement = format!("SELECT * FROM @.{function}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)");
+        let statement = format!("SELECT * FROM @.{function}($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
         let rows = self.operate("change deliveries", &statement, &params).await?;
         read_step(&rows)
     }

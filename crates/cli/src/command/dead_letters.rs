@@ -1,5 +1,7 @@
 //! `postbox dead-letters`: deliveries that wait for an operator, and the way back for them.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 use postbox_core::delivery::DeliveryState;
 use postbox_core::operations::{DeliveryStory, Operations, Page, Selection};
@@ -104,6 +106,10 @@ pub(crate) struct Care {
     /// Do not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
+
+    /// Change at most so many deliveries a second, so that new events are not crowded out.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
 }
 
 #[derive(Debug, Serialize)]
@@ -253,10 +259,12 @@ pub(crate) async fn change_deliveries(
     let again = if action == Action::Replay { " again" } else { "" };
     confirm(&format!("{asks} {}{again}?", deliveries(count)), care.yes)?;
     let bar = progress(count, asks);
-    let run = run_batches(None, bar, |after| async move {
+    let batch = care.rate.map_or(BATCH, |rate| rate.min(BATCH));
+    let pace = care.rate.map(|rate| Duration::from_secs(1) * batch / rate);
+    let run = run_batches(None, pace, bar, |after| async move {
         match action {
-            Action::Replay => operations.replay(selection, states, after, BATCH).await,
-            Action::Discard => operations.discard(selection, states, after, BATCH).await,
+            Action::Replay => operations.replay(selection, states, after, batch).await,
+            Action::Discard => operations.discard(selection, states, after, batch).await,
         }
     })
     .await?;

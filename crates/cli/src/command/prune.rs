@@ -60,7 +60,7 @@ impl Prune {
         let total = if is_watched() { operations.count_prunable(&policy).await? } else { 0 };
         let bar = progress(total, "Removing events");
         let policy = &policy;
-        let run = run_batches(Some(self.max_batches), bar, |after| async move {
+        let run = run_batches(Some(self.max_batches), None, bar, |after| async move {
             operations.prune(policy, after, BATCH).await
         })
         .await?;

@@ -1,6 +1,7 @@
 //! `postbox replay`: events that were delivered before go out again, marked as repeated.
 
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use postbox_core::delivery::DeliveryState;
 use uuid::Uuid;
 
@@ -8,11 +9,14 @@ use crate::cli::Global;
 use crate::command::dead_letters::{Action, Care, change_deliveries};
 use crate::database::{Database, Target};
 use crate::error::CommandError;
+use crate::moment::parse_moment;
 use crate::selection::Filters;
 
 /// Send events again that were delivered before.
 ///
-/// Each goes out with its old event id and the header postbox-replay: true, in lane order.
+/// Each goes out with its old event id and the header postbox-replay: true, in lane order. What was put back stays so
+/// when this command, a relay or the database is stopped; to continue an interrupted replay of delivered events, give
+/// the --sent-before that it printed.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// These events only.
@@ -21,6 +25,10 @@ pub(crate) struct Replay {
 
     #[command(flatten)]
     filters: Filters,
+
+    /// Confirmed by the destination before: what was sent again since then is left out.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment, help_heading = "Filters")]
+    sent_before: Option<Timestamp>,
 
     /// Which finished deliveries.
     #[arg(long, value_enum, default_value_t = FinishedState::Delivered, help_heading = "Filters")]
@@ -37,17 +45,29 @@ enum FinishedState {
     Delivered,
     /// Discarded by an operator.
     Discarded,
+    /// Without a destination when they were read: they are routed anew.
+    Unrouted,
 }
 
 impl Replay {
     pub(crate) async fn run(&self, global: &Global) -> Result<(), CommandError> {
-        let selection = self.filters.selection(&self.event_ids);
+        let mut selection = self.filters.selection(&self.event_ids);
+        selection.sent_before = self.sent_before;
         self.care.require_choice(&selection)?;
         let database = Database::open(&Target::find(global)?)?;
         let state = match self.state {
             FinishedState::Delivered => DeliveryState::Delivered,
             FinishedState::Discarded => DeliveryState::Discarded,
+            FinishedState::Unrouted => DeliveryState::Unrouted,
         };
+        if self.state == FinishedState::Delivered && self.event_ids.is_empty() && !self.care.dry_run {
+            let before = match self.sent_before {
+                Some(given) => given,
+                None => database.operations().status().await?.now,
+            };
+            selection.sent_before = Some(before);
+            eprintln!("an interrupted replay is continued by the same command with --sent-before {before}");
+        }
         change_deliveries(database.operations(), &selection, &[state], &self.care, Action::Replay).await
     }
 }

@@ -8,6 +8,16 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn eventually(mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "that never came to be");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Longest time any command of these tests may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -99,11 +109,12 @@ impl Bench {
 
     /// Waits until the command that was started has logged `text`.
     pub(crate) fn wait_for_log(&self, text: &str) {
-        let began = Instant::now();
-        while !std::fs::read_to_string(self.path("stderr.log")).unwrap().contains(text) {
-            assert!(began.elapsed() < PATIENCE, "{text:?} was not logged");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually(|| self.log().contains(text));
+    }
+
+    /// What the command that was started has written to standard error so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.path("stderr.log")).unwrap()
     }
 
     /// Waits until this many relays are members: from then on they also answer signals.

@@ -1,6 +1,6 @@
 //! `postbox dead-letters` and `postbox replay`.
 
-use crate::bench::Bench;
+use crate::bench::{Bench, eventually};
 use crate::receiver::Receiver;
 
 /// Two dead letters, of the orders 1 and 2, and a receiver that has recovered.
@@ -97,4 +97,58 @@ fn what_was_delivered_can_be_sent_again() {
     let again = receiver.received().split_off(3);
     assert_eq!(again.iter().map(|request| request.event_id().to_owned()).collect::<Vec<_>>(), ids);
     assert!(again.iter().all(|request| request.header("postbox-replay") == Some("true")));
+}
+
+#[test]
+fn an_interrupted_replay_is_continued_without_sending_anything_a_third_time() {
+    let (bench, receiver) = (Bench::migrated(), Receiver::start());
+    bench.write_destination(&receiver.url(), "");
+    let ids: Vec<String> = (0..5).map(|n| bench.produce(&n.to_string(), "order.confirmed")).collect();
+    bench.run(&["relay", "--once"]).succeeded().says(&["5 delivered"]);
+    let mut replay = bench.start(&["replay", "--all", "--rate", "1"]);
+    let put_back = || {
+        let status = bench.run(&["status", "--json"]).succeeded().json();
+        status["struggling"]["value"].as_u64().unwrap()
+    };
+    eventually(|| put_back() > 0);
+    replay.signal("KILL");
+    replay.wait();
+    let log = bench.log();
+    let before = log.split_once("--sent-before ").unwrap().1.trim();
+    let first = put_back();
+    assert!(first < 5, "the replay was over before it could be interrupted");
+    bench.run(&["relay", "--once"]).succeeded().says(&[&format!("{first} delivered")]);
+    let left = format!("{} deliver", 5 - first);
+    bench.run(&["replay", "--all", "--sent-before", before]).succeeded().says(&[&left]);
+    bench.run(&["relay", "--once"]).succeeded().says(&[&left]);
+    for id in ids {
+        assert_eq!(receiver.received().iter().filter(|request| request.event_id() == id).count(), 2);
+    }
+}
+
+#[test]
+fn what_no_route_matched_is_routed_by_a_replay_once_there_is_one() {
+    let (bench, receiver) = (Bench::migrated(), Receiver::start());
+    bench.write_destination(&receiver.url(), "");
+    let id = bench.produce("1", "invoice.paid");
+    bench.run(&["relay", "--once"]).succeeded().says(&["1 unrouted"]);
+    bench.write_destination(&receiver.url(), "aggregate_types = [\"order\"]");
+    let config = std::fs::read_to_string(bench.path("postbox.toml")).unwrap();
+    std::fs::write(bench.path("postbox.toml"), config.replace("order.*", "*")).unwrap();
+    bench.run(&["replay", "--all", "--state", "unrouted"]).succeeded().says(&["1 delivery put back"]);
+    bench.run(&["relay", "--once"]).succeeded().says(&["1 delivered"]);
+    assert_eq!(receiver.received()[0].event_id(), id);
+}
+
+#[test]
+fn unrouted_events_can_be_let_go() {
+    let (bench, receiver) = (Bench::migrated(), Receiver::start());
+    bench.write_destination(&receiver.url(), "");
+    let config = std::fs::read_to_string(bench.path("postbox.toml")).unwrap();
+    let config = config.replace("[relay]", "[relay]\nunrouted = \"skip\"");
+    std::fs::write(bench.path("postbox.toml"), config).unwrap();
+    bench.produce("1", "invoice.paid");
+    bench.run(&["relay", "--once"]).succeeded().says(&["1 without a destination skipped"]);
+    let status = bench.run(&["status", "--json"]).succeeded().json();
+    assert_eq!((&status["pending"]["value"], &status["unrouted"]["value"]), (&0.into(), &0.into()));
 }

@@ -12,7 +12,8 @@ WHERE ($1::uuid[] IS NULL OR e.event_id = ANY ($1))
     AND ($5::text IS NULL OR e.aggregate_id = $5)
     AND ($6::timestamptz IS NULL OR e.created_at >= $6)
     AND ($7::timestamptz IS NULL OR e.created_at < $7)
-    AND d.state = ANY ($8)
-    AND ($9::bigint IS NULL OR d.outbox_id < $9)
+    AND ($8::timestamptz IS NULL OR d.sent_at < $8)
+    AND d.state = ANY ($9)
+    AND ($10::bigint IS NULL OR d.outbox_id < $10)
 ORDER BY d.outbox_id DESC
-FETCH FIRST $10 ROWS WITH TIES
+FETCH FIRST $11 ROWS WITH TIES

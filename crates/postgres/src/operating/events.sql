@@ -10,6 +10,8 @@ WHERE ($1::uuid[] IS NULL OR e.event_id = ANY ($1))
     AND ($5::text IS NULL OR e.aggregate_id = $5)
     AND ($6::timestamptz IS NULL OR e.created_at >= $6)
     AND ($7::timestamptz IS NULL OR e.created_at < $7)
-    AND ($8::bigint IS NULL OR e.id < $8)
+    AND ($8::timestamptz IS NULL OR EXISTS (
+        SELECT FROM @.outbox_delivery d WHERE d.outbox_id = e.id AND d.sent_at < $8))
+    AND ($9::bigint IS NULL OR e.id < $9)
 ORDER BY e.id DESC
-LIMIT $9
+LIMIT $10

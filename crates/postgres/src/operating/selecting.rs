@@ -17,6 +17,7 @@ pub(super) struct Chosen<'a> {
     aggregate_id: Option<&'a str>,
     created_from: Option<Timestamp>,
     created_to: Option<Timestamp>,
+    sent_before: Option<Timestamp>,
 }
 
 impl<'a> Chosen<'a> {
@@ -29,11 +30,12 @@ impl<'a> Chosen<'a> {
             aggregate_id: selection.aggregate_id.as_deref(),
             created_from: selection.created_from,
             created_to: selection.created_to,
+            sent_before: selection.sent_before,
         }
     }
 
-    /// The seven parameters, in the order in which all statements take them.
-    pub(super) fn params(&self) -> [Param<'_>; 7] {
+    /// The eight parameters, in the order in which all statements take them.
+    pub(super) fn params(&self) -> [Param<'_>; 8] {
         [
             (&self.event_ids, Type::UUID_ARRAY),
             (&self.destination, Type::TEXT),
@@ -42,6 +44,7 @@ impl<'a> Chosen<'a> {
             (&self.aggregate_id, Type::TEXT),
             (&self.created_from, Type::TIMESTAMPTZ),
             (&self.created_to, Type::TIMESTAMPTZ),
+            (&self.sent_before, Type::TIMESTAMPTZ),
         ]
     }
 }

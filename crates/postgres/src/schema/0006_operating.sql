@@ -129,7 +129,7 @@ LEFT JOIN LATERAL (
 CREATE FUNCTION outbox_select_deliveries(
     states text[], after bigint, at_most integer,
     event_ids uuid[], of_destination text, type_like text, of_type text, of_id text,
-    created_from timestamptz, created_to timestamptz
+    created_from timestamptz, created_to timestamptz, sent_before timestamptz
 ) RETURNS TABLE (outbox_id bigint, destination text, lane_id bigint, shard smallint)
     LANGUAGE sql STABLE
     SET search_path FROM CURRENT
@@ -145,6 +145,7 @@ AS $$
         AND (of_id IS NULL OR e.aggregate_id = of_id)
         AND (created_from IS NULL OR e.created_at >= created_from)
         AND (created_to IS NULL OR e.created_at < created_to)
+        AND (sent_before IS NULL OR d.sent_at < sent_before)
     ORDER BY d.outbox_id
     FETCH FIRST at_most ROWS WITH TIES
 $$;
@@ -164,7 +165,7 @@ $$;
 CREATE FUNCTION outbox_replay(
     states text[], after bigint, at_most integer,
     event_ids uuid[], of_destination text, type_like text, of_type text, of_id text,
-    created_from timestamptz, created_to timestamptz,
+    created_from timestamptz, created_to timestamptz, sent_before timestamptz,
     OUT changed bigint, OUT cursor_id bigint, OUT done boolean
 )
     LANGUAGE plpgsql
@@ -182,7 +183,7 @@ BEGIN
         count(*) < at_most, coalesce(max(c.outbox_id), after)
     INTO chosen_ids, chosen_destinations, chosen_lanes, chosen_shards, done, cursor_id
     FROM outbox_select_deliveries(states, after, at_most, event_ids, of_destination, type_like, of_type, of_id,
-        created_from, created_to) AS c;
+        created_from, created_to, sent_before) AS c;
     PERFORM outbox_lock_shards(chosen_shards);
 
     WITH unrouted AS (
@@ -214,7 +215,7 @@ $$;
 CREATE FUNCTION outbox_discard(
     states text[], after bigint, at_most integer,
     event_ids uuid[], of_destination text, type_like text, of_type text, of_id text,
-    created_from timestamptz, created_to timestamptz,
+    created_from timestamptz, created_to timestamptz, sent_before timestamptz,
     OUT changed bigint, OUT cursor_id bigint, OUT done boolean
 )
     LANGUAGE plpgsql
@@ -231,7 +232,7 @@ BEGIN
         count(*) < at_most, coalesce(max(c.outbox_id), after)
     INTO chosen_ids, chosen_destinations, chosen_lanes, chosen_shards, done, cursor_id
     FROM outbox_select_deliveries(states, after, at_most, event_ids, of_destination, type_like, of_type, of_id,
-        created_from, created_to) AS c;
+        created_from, created_to, sent_before) AS c;
     PERFORM outbox_lock_shards(chosen_shards);
 
     UPDATE outbox_delivery d

@@ -24,6 +24,12 @@ impl Filter {
                 destination.clone(),
             );
         }
+        if let Some(before) = selection.sent_before {
+            filter.and(
+                "EXISTS (SELECT 1 FROM outbox_delivery WHERE outbox_id = e.id AND sent_at < ?)",
+                clock::bound(before),
+            );
+        }
         filter
     }
 
@@ -32,6 +38,9 @@ impl Filter {
         let mut filter = Self::of_event(selection);
         if let Some(destination) = &selection.destination {
             filter.and("d.destination = ?", destination.clone());
+        }
+        if let Some(before) = selection.sent_before {
+            filter.and("d.sent_at < ?", clock::bound(before));
         }
         let words: Vec<String> = states.iter().map(|state| format!("'{}'", state.as_str())).collect();
         filter.conditions.push(format!("d.state IN ({})", words.join(", ")));

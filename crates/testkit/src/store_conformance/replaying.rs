@@ -1,5 +1,7 @@
 //! The way back: replay and discard keep lanes in order.
 
+use std::time::Duration;
+
 use postbox_core::delivery::DeliveryState::{self, Dead, Delivered, Discarded, Held, Retry, Waiting};
 use postbox_core::delivery::{AttemptFailure, DeliveryRecord};
 use postbox_core::operations::Selection;
@@ -208,6 +210,28 @@ pub async fn commands_touch_only_what_was_selected(harness: &dyn StoreHarness) {
     assert_eq!(step.changed, 1);
     assert_eq!(scene.states(&events, BILLING).await, ["retry", "delivered", "dead"]);
     assert_eq!(scene.delivery(&events[0], AUDIT).await.state, "dead");
+}
+
+/// A replay that was interrupted goes on with what was confirmed before it began, also when a relay has meanwhile
+/// confirmed again what was put back first.
+pub async fn an_interrupted_replay_goes_on_where_it_stopped(harness: &dyn StoreHarness) {
+    let scene = Scene::new(harness).await;
+    let events = scene.commit(&["1", "2", "3"]).await;
+    scene.dispatch(events.iter().map(|event| record(event, BILLING, Delivered)).collect()).await;
+    let began = scene.delivery(&events[2], BILLING).await.sent_at.expect("a receipt");
+    let began = began + Duration::from_millis(1);
+    let selection = Selection { sent_before: Some(began), ..Selection::default() };
+    let count = || scene.operations.count_deliveries(&selection, &[Delivered]);
+    assert_eq!(count().await.expect("count"), 3);
+    scene.operations.replay(&selection, &[Delivered], 0, 1).await.expect("replay");
+    while scene.operations.status().await.expect("status").now <= began {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    scene.settle(vec![record(&events[0], BILLING, Delivered)]).await;
+    assert_eq!(count().await.expect("count"), 2);
+    let step = scene.operations.replay(&selection, &[Delivered], 0, 10).await.expect("replay");
+    assert_eq!((step.changed, step.done), (2, true));
+    assert_eq!(scene.states(&events, BILLING).await, ["delivered", "retry", "retry"]);
 }
 
 /// Any mixture of settles and commands, drawn at random, leaves every lane with its head and loses nothing.

@@ -115,6 +115,7 @@ macro_rules! store_conformance {
             a_discarded_head_makes_way_for_the_next,
             a_dead_letter_can_be_discarded,
             commands_touch_only_what_was_selected,
+            an_interrupted_replay_goes_on_where_it_stopped,
             any_mixture_of_settles_and_commands_keeps_the_heads,
             commands_beside_running_settles_keep_the_heads,
         ]);
