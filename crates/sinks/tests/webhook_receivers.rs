@@ -168,7 +168,7 @@ async fn nobody_listening_is_transient() {
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_transient() {
     // RFC 6761: names under `.invalid` never resolve.
-    let sink = WebhookSink::new(WebhookConfig::new("http://billing.invalid/hooks")).unwrap();
+    let sink = WebhookSink::new(WebhookConfig::new("https://billing.invalid/hooks")).unwrap();
     let failure = failure(sink.deliver(&attempt(event("1", 1, "{}"))).await);
     assert_failure(&failure, Transient, "looking up billing.invalid");
 }

@@ -9,3 +9,4 @@ pub mod receiver;
 pub mod simulator;
 pub mod sink_conformance;
 pub mod store_conformance;
+pub mod tunnel;

@@ -108,6 +108,15 @@ impl<'d> Section<'d> {
         self.within(key, value.span(), read, &bounds, number)
     }
 
+    /// `true` or `false`.
+    pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(*flag),
+            _ => self.wrong(key, value, "true or false"),
+        }
+    }
+
     /// A number, whole or not, within `bounds`.
     pub(crate) fn number(&mut self, key: &'static str, bounds: RangeInclusive<f64>) -> Option<f64> {
         let value = self.value(key)?;

@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Words in a key whose value, written out in the file, is taken for a secret.
-const SECRET_KEYS: [&str; 5] = ["secret", "password", "token", "authorization", "request_headers"];
+const SECRET_KEYS: [&str; 6] =
+    ["secret", "password", "token", "authorization", "request_headers", "credentials"];
 
 /// `text` with the passwords of its URLs and the values of secret keys blanked out.
 pub(crate) fn masked(text: &str, document: &DeTable<'_>) -> String {
@@ -108,6 +109,8 @@ mod tests {
             "request_headers = { Authorization = \"Bearer hunter2\" }",
             "[x.request_headers]\nAuthorisation = \"hunter2\"",
             "secret = \"hunter2",
+            "proxy_credentials = \"me:hunter2\"",
+            "proxy = \"http://me:hunter2@proxy:3128\"",
         ] {
             let shown = mask(text);
             assert!(!shown.contains("hunter2"), "{shown}");

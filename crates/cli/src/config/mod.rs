@@ -10,6 +10,7 @@ mod pacing;
 mod problem;
 mod relay;
 mod secret;
+mod transport;
 mod webhook;
 
 pub(crate) use default::DEFAULT_TEXT;

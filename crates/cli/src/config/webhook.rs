@@ -3,8 +3,6 @@
 //! What a URL, a header or a secret may be is the sink's knowledge: each is tried on a sink of its own here, so that
 //! a mistake is told with its place.
 
-use std::path::PathBuf;
-
 use postbox_sinks::webhook::{ConfigError, WebhookConfig, WebhookSink};
 use secrecy::SecretString;
 use toml::de::DeValue;
@@ -12,9 +10,7 @@ use toml::de::DeValue;
 use super::document::{Located, Section};
 use super::problem::Collector;
 use super::secret::{SecretRef, reference, references};
-
-/// A URL that needs no certificates, for trying out everything else.
-const ANY_URL: &str = "http://localhost/";
+use super::transport::{ANY_URL, Transport};
 
 /// How to reach a webhook.
 #[derive(Debug, Clone)]
@@ -22,7 +18,7 @@ pub(crate) struct WebhookSettings {
     url: Located<String>,
     request_headers: Vec<(Located<String>, SecretValue)>,
     secrets: Vec<Located<SecretRef>>,
-    ca_file: Option<Located<PathBuf>>,
+    transport: Transport,
 }
 
 /// A text written in the file, or a secret kept elsewhere.
@@ -44,15 +40,14 @@ impl SecretValue {
 impl WebhookSettings {
     /// Reads the keys; `None` when there is no usable URL.
     pub(crate) fn read(section: &mut Section<'_>) -> Option<Self> {
-        let url = read_url(section);
+        let transport = Transport::read(section);
+        let url = read_url(section, &transport);
         let request_headers = read_request_headers(section);
         let secrets = references(section, "secret");
-        let ca_file =
-            section.text("ca_file").map(|path| Located { value: PathBuf::from(path.value), span: path.span });
-        Some(Self { url: url?, request_headers, secrets, ca_file })
+        Some(Self { url: url?, request_headers, secrets, transport })
     }
 
-    /// Notes every secret that is missing or of the wrong form, and a file of certificates that cannot be read.
+    /// Notes every secret that is missing or of the wrong form, and every file that cannot be used.
     pub(crate) fn check_outside(&self, destination: &str, problems: &Collector) {
         let in_headers = self.request_headers.iter().filter_map(|(name, value)| match value {
             SecretValue::Kept(reference) => Some((Some(&name.value), reference)),
@@ -86,15 +81,7 @@ impl WebhookSettings {
                 );
             }
         }
-        if let Some(ca_file) = &self.ca_file {
-            let trial = WebhookConfig {
-                ca_file: Some(ca_file.value.clone()),
-                ..WebhookConfig::new("https://localhost/")
-            };
-            if let Err(error) = WebhookSink::new(trial) {
-                problems.note(&ca_file.span, "`ca_file` cannot be used", error.problem, None);
-            }
-        }
+        self.transport.check_outside(&self.url.value, destination, problems);
     }
 
     /// The sink, with its secrets read now.
@@ -110,26 +97,20 @@ impl WebhookSettings {
                 .map(|(name, value)| Ok((name.value.clone(), value.read()?)))
                 .collect::<Result<_, String>>()?,
             concurrency,
-            ca_file: self.ca_file.as_ref().map(|path| path.value.clone()),
-            ..WebhookConfig::new(&self.url.value)
+            ..self.transport.complete(&self.url.value)?
         };
         WebhookSink::new(config).map_err(|ConfigError { key, problem }| format!("`{key}` {problem}"))
     }
 }
 
-fn read_url(section: &mut Section<'_>) -> Option<Located<String>> {
+fn read_url(section: &mut Section<'_>, transport: &Transport) -> Option<Located<String>> {
     let Some(url) = section.text("url") else {
         if !section.has("url") {
             section.missing("url", "url = \"https://billing.example/hooks\"");
         }
         return None;
     };
-    // Certificates are not this check's business, and loading them takes a while.
-    let trial = match url.value.strip_prefix("https:") {
-        Some(rest) => format!("http:{rest}"),
-        None => url.value.clone(),
-    };
-    if let Err(error) = WebhookSink::new(WebhookConfig::new(trial)) {
+    if let Err(error) = transport.towards(&url.value).check_url() {
         let problem = error.problem.replace("`headers`", "`request_headers`");
         section.problems().note(&url.span, "this `url` cannot be used", format!("it {problem}"), None);
         return None;

@@ -5,7 +5,7 @@ use crate::bench::Bench;
 const FINE: &str = "[[destination]]\nname = \"billing\"\nkind = \"webhook\"\nurl = \"http://localhost:1/\"\n";
 
 /// Every way to get a file wrong: the text, and what the error has to hold.
-const MISTAKES: [(&str, &[&str]); 25] = [
+const MISTAKES: [(&str, &[&str]); 35] = [
     (
         "[relay]\npol_interval = \"1s\"\n",
         &["unknown key `pol_interval` in [relay]", "postbox.toml:2:1", "did you mean `poll_interval`?"],
@@ -58,6 +58,25 @@ const MISTAKES: [(&str, &[&str]); 25] = [
     ("on_exhausted = \"drop\"\n", &["`on_exhausted` cannot be \"drop\"", "dead_letter, hold_lane"]),
     ("request_headers = { Webhook-Id = \"x\" }\n", &["this request header cannot be used", "set by Postbox"]),
     ("events = \"order.*\"\n", &["`events` must be a list of texts"]),
+    (
+        "[[destination]]\nname = \"a\"\nkind = \"webhook\"\nurl = \"http://billing.example/\"\n",
+        &["this `url` cannot be used", "use https://, or set `allow_http`"],
+    ),
+    (
+        "[[destination]]\nname = \"a\"\nkind = \"webhook\"\nurl = \"https://10.0.0.1/\"\negress = \"public\"\n",
+        &["this `url` cannot be used", "10.0.0.1, which is a private address"],
+    ),
+    ("allow_http = \"yes\"\n", &["`allow_http` must be true or false"]),
+    ("egress = \"privat\"\n", &["`egress` is no policy", "\"public\" (the internet"]),
+    ("egress = [\"public\", \"10.0.0.1/8\"]\n", &["`egress` is no policy", "write \"10.0.0.0/8\""]),
+    ("egress = []\n", &["`egress` is no policy", "nothing could be reached"]),
+    ("client_key = \"a.key\"\n", &["`client_key` needs `client_certificate`"]),
+    ("proxy = \"proxy:3128\"\n", &["this `proxy` cannot be used", "must begin with http://"]),
+    ("proxy_credentials = { env = \"A\" }\n", &["`proxy_credentials` needs `proxy`"]),
+    (
+        "proxy = \"http://localhost:1\"\nproxy_credentials = \"hunter2\"\n",
+        &["must say where the secret is kept"],
+    ),
 ];
 
 #[test]
@@ -130,6 +149,33 @@ fn secrets_are_checked_before_the_relay_starts_and_needed_by_it_alone() {
     let mut command = bench.command(&["relay", "--once"]);
     command.env("NEW_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
     crate::bench::Ended::of(command).succeeded();
+}
+
+#[test]
+fn files_and_credentials_for_the_way_are_checked_before_the_relay_starts() {
+    let bench = Bench::migrated();
+    let fine = FINE.replace("http:", "https:");
+    bench.write("not.pem", "hunter2");
+    for (keys, parts) in [
+        ("ca_file = \"not.pem\"", &["`ca_file` of \"billing\"", "holds no certificate"][..]),
+        (
+            "client_certificate = \"none.pem\"\nclient_key = \"none.key\"",
+            &["`client_certificate` of \"billing\"", "none.pem cannot be read"],
+        ),
+        (
+            "proxy = \"http://localhost:1\"\nproxy_credentials = { env = \"PROXY_CREDENTIALS\" }",
+            &["credentials for the proxy of \"billing\" are missing", "PROXY_CREDENTIALS is not set"],
+        ),
+        (
+            "proxy = \"http://localhost:1\"\nproxy_credentials = { file = \"not.pem\" }",
+            &["`proxy_credentials` of \"billing\"", "not of the form user:password"],
+        ),
+    ] {
+        bench.write("postbox.toml", &format!("{fine}{keys}\n"));
+        bench.run(&["status"]).succeeded();
+        let ended = bench.run(&["relay", "--once"]).ended_with(2).complains(parts);
+        assert!(!ended.err.contains("hunter2"), "{}", ended.err);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -60,7 +60,7 @@ pub(super) fn outcome(status: StatusCode, headers: &HeaderMap, body: &[u8], now:
         class: class(status),
         status: Some(status.as_u16()),
         reason: one_line(&reason(status, headers)),
-        answer: kept_text(body),
+        answer: if is_encoded(headers) { None } else { kept_text(body) },
         retry_after: headers.get(RETRY_AFTER).and_then(|value| retry_after(value, now)),
     })
 }
@@ -129,6 +129,11 @@ fn one_line(text: &str) -> String {
 fn beginning(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
     &text[..end]
+}
+
+/// Whether the body is compressed, unasked. It is never unpacked: a few bytes can stand for gigabytes.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity")
 }
 
 fn kept_text(body: &[u8]) -> Option<String> {

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use postbox_core::destination::DEFAULT_CONCURRENCY;
 use secrecy::SecretString;
 
+use super::egress::Egress;
+use super::endpoint::Endpoint;
+
 /// A webhook destination as configured. [`super::WebhookSink::new`] checks it.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
@@ -19,10 +22,38 @@ pub struct WebhookConfig {
     pub concurrency: usize,
     /// A PEM file of certificates to trust besides those of the system: for receivers with a private authority.
     pub ca_file: Option<PathBuf>,
+    /// What to show to a receiver that asks for a certificate. Only with https.
+    pub client_identity: Option<ClientIdentity>,
+    /// Whether `http://` may leave this machine. Without it, it is accepted for `localhost` and loopback addresses only.
+    pub allow_http: bool,
+    /// Which addresses may be connected to, whatever the URL's host resolves to.
+    pub egress: Egress,
+    /// A proxy to go through. With an `egress` that restricts anything, the host is looked up and vetted here, and the
+    /// proxy is asked for the address; otherwise it is asked for the name.
+    pub proxy: Option<ProxyConfig>,
+}
+
+/// A certificate of our own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// PEM file: the certificate, then those that lead to its authority.
+    pub certificate: PathBuf,
+    /// PEM file: its private key (PKCS #8, PKCS #1 or SEC 1), not encrypted.
+    pub key: PathBuf,
+}
+
+/// A forward proxy that opens tunnels (HTTP CONNECT).
+#[derive(Debug, Clone)]
+pub struct ProxyConfig {
+    /// `http://host:port`, nothing else.
+    pub url: String,
+    /// `user:password` for it.
+    pub credentials: Option<SecretString>,
 }
 
 impl WebhookConfig {
-    /// An unsigned webhook to `url`.
+    /// An unsigned webhook to `url`, whose address an operator wrote: it may be anywhere. For an address that a user
+    /// supplied, set `egress` to [`Egress::public`].
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -30,7 +61,19 @@ impl WebhookConfig {
             headers: Vec::new(),
             concurrency: DEFAULT_CONCURRENCY,
             ca_file: None,
+            client_identity: None,
+            allow_http: false,
+            egress: Egress::unrestricted(),
+            proxy: None,
         }
+    }
+
+    /// Checks the URL against what is allowed, without looking anything up.
+    ///
+    /// # Errors
+    /// When it is no webhook's URL, is http without permission, or holds an address that `egress` refuses.
+    pub fn check_url(&self) -> Result<(), ConfigError> {
+        Endpoint::parse(self).map(|_| ())
     }
 }
 
@@ -38,7 +81,8 @@ impl WebhookConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct ConfigError {
-    /// The key of the destination that is wrong: `url`, `secret`, `headers` or `ca_file`.
+    /// The field that is wrong: `url`, `secret`, `headers`, `ca_file`, `client_certificate`, `client_key`, `proxy` or
+    /// `proxy_credentials`.
     pub key: &'static str,
     /// What is wrong with it and what to do.
     pub problem: String,

@@ -3,7 +3,7 @@
 use http::{HeaderValue, Uri};
 use url::{Host, Url};
 
-use super::config::ConfigError;
+use super::config::{ConfigError, WebhookConfig};
 
 /// Longest accepted URL in bytes; receivers and proxies commonly stop at 8 KiB for the whole request line.
 const MAX_URL_BYTES: usize = 4096;
@@ -23,8 +23,9 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn parse(text: &str) -> Result<Self, ConfigError> {
+    pub(super) fn parse(config: &WebhookConfig) -> Result<Self, ConfigError> {
         let wrong = |problem: String| ConfigError::new("url", problem);
+        let text = config.url.as_str();
         if text.trim().is_empty() {
             return Err(wrong("is empty: write for example https://billing.example/hooks".to_owned()));
         }
@@ -62,6 +63,20 @@ impl Endpoint {
                 return Err(wrong("has no host: write for example https://billing.example/hooks".to_owned()));
             }
         };
+        if !https && !config.allow_http && !is_loopback(&url) {
+            return Err(wrong(
+                "is http, so everybody on the way could read what is sent: use https://, or set `allow_http`"
+                    .to_owned(),
+            ));
+        }
+        if let Ok(address) = host.parse()
+            && let Some(what) = config.egress.refusal(address)
+        {
+            return Err(wrong(format!(
+                "leads to {address}, which is {what}; egress allows {}",
+                config.egress
+            )));
+        }
         let authority = match url.port() {
             Some(port) => format!("{literal}:{port}"),
             None => literal,
@@ -83,6 +98,21 @@ impl Endpoint {
     }
 }
 
+/// Whether what is sent to `url` stays on this machine. RFC 6761, 6.3: `localhost` and names under it are loopback.
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub(super) fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 fn explain(text: &str, error: url::ParseError) -> String {
     match error {
         url::ParseError::RelativeUrlWithoutBase => {
@@ -100,10 +130,15 @@ fn explain(text: &str, error: url::ParseError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::egress::Egress;
     use super::*;
 
+    fn parse(text: &str) -> Result<Endpoint, ConfigError> {
+        Endpoint::parse(&WebhookConfig { allow_http: true, ..WebhookConfig::new(text) })
+    }
+
     fn parsed(text: &str) -> Endpoint {
-        Endpoint::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+        parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     #[test]
@@ -139,9 +174,54 @@ mod tests {
             (" https://billing.example/", "white space"),
             ("not a url", "has no scheme"),
         ] {
-            let error = Endpoint::parse(text).expect_err(text);
+            let error = parse(text).expect_err(text);
             assert!(error.problem.contains(hint), "{text:?} gave: {error}");
             assert!(!error.to_string().contains("pw"), "{error}");
+        }
+    }
+
+    #[test]
+    fn http_stays_on_this_machine_unless_it_is_allowed() {
+        for url in ["http://localhost:1/", "http://shop.localhost/", "http://127.8.9.1/", "http://[::1]/"] {
+            Endpoint::parse(&WebhookConfig::new(url)).unwrap_or_else(|error| panic!("{url}: {error}"));
+        }
+        for url in ["http://billing.example/", "http://10.0.0.1/", "http://localhost.example/"] {
+            let error = Endpoint::parse(&WebhookConfig::new(url)).expect_err(url);
+            assert!(error.problem.contains("`allow_http`"), "{error}");
+            parsed(url);
+        }
+    }
+
+    #[test]
+    fn a_blocked_address_is_refused_in_every_notation() {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "127.0.1",
+            "2130706433",
+            "0x7f000001",
+            "0x7f.1",
+            "017700000001",
+            "0177.0.0.1",
+            "127.0.0.1.",
+            "%31%32%37.0.0.1",
+            "\u{ff11}27.0.0.1",
+            "127\u{3002}0.0.1",
+            "0",
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[64:ff9b::127.0.0.1]",
+        ] {
+            let config = WebhookConfig {
+                egress: Egress::public(),
+                allow_http: true,
+                ..WebhookConfig::new(format!("http://{host}/"))
+            };
+            let error = Endpoint::parse(&config).expect_err(host);
+            assert!(error.problem.contains("egress allows public"), "{host}: {error}");
         }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn head(config: &WebhookConfig) -> Result<Head, ConfigError> {
-        Head::new(config, &Endpoint::parse(&config.url).unwrap())
+        Head::new(config, &Endpoint::parse(config).unwrap())
     }
 
     fn attempt(stored: Option<&str>, replay: bool) -> Attempt {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn with_a_secret_the_standard_webhooks_headers_verify() {
         let config =
-            WebhookConfig { secrets: vec![SECRET.into()], ..WebhookConfig::new("http://billing.example") };
+            WebhookConfig { secrets: vec![SECRET.into()], ..WebhookConfig::new("https://billing.example") };
         let now = jiff::Timestamp::now().as_second();
         let headers = head(&config).unwrap().headers(&attempt(None, false), b"{\"a\":1}", now);
         let oracle = standardwebhooks::Webhook::new(SECRET).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! An attempt goes through the files of this room in order: [`WebhookSink`] (`sink`) writes the body once
 //! (`envelope`), adds the headers (`head`) and the signatures over exactly those bytes (`signature`), takes a
-//! keep-alive connection (`pool`) or opens one (`dial`, `tls`), and reads what the answer means (`answer`).
+//! keep-alive connection (`pool`) or opens one (`dial`: `names`, `egress`, `proxy`, `tls`), and reads what the answer means (`answer`).
 //!
 //! The one question that decides between *transient* and *unknown* is whether a byte of the request may have left.
 //! Up to the moment the request is handed to a connection everything is transient; from then on only hyper's giving
@@ -11,13 +11,17 @@
 mod answer;
 mod config;
 mod dial;
+pub mod egress;
 mod endpoint;
 mod envelope;
 mod head;
+mod names;
 mod pool;
+mod proxy;
 mod signature;
 mod sink;
 mod tls;
 
-pub use config::{ConfigError, WebhookConfig};
+pub use config::{ClientIdentity, ConfigError, ProxyConfig, WebhookConfig};
+pub use egress::Egress;
 pub use sink::WebhookSink;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{self, no_answer};
 use super::config::{ConfigError, WebhookConfig};
-use super::dial::{Dialer, MAX_HEAD_BYTES, Sender};
+use super::dial::{Dialer, MAX_HEAD_BYTES, NoConnection, Sender};
 use super::endpoint::Endpoint;
 use super::envelope;
 use super::head::Head;
@@ -40,16 +40,16 @@ impl WebhookSink {
     /// Checks `config` and prepares everything that does not change between attempts. Connects to nothing.
     ///
     /// # Errors
-    /// When the URL, a secret, a header or the file of certificates cannot be used.
+    /// When the URL, a secret, a header, a file of certificates or the proxy cannot be used.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "secrets should end with the configuration they came in"
     )]
     pub fn new(config: WebhookConfig) -> Result<Self, ConfigError> {
-        let endpoint = Endpoint::parse(&config.url)?;
+        let endpoint = Endpoint::parse(&config)?;
         Ok(Self {
             head: Head::new(&config, &endpoint)?,
-            dialer: Dialer::new(&endpoint, config.ca_file.as_deref())?,
+            dialer: Dialer::new(&endpoint, &config)?,
             pool: Pool::new(config.concurrency),
             target: endpoint.target,
         })
@@ -76,7 +76,7 @@ impl WebhookSink {
         }
         let fresh = match self.dialer.dial(deadline).await {
             Ok(fresh) => fresh,
-            Err(reason) => return no_answer(FailureClass::Transient, &reason),
+            Err(NoConnection { class, reason }) => return no_answer(class, &reason),
         };
         match self.send(fresh, request, deadline, timeout).await {
             Sent::Ended(outcome) => outcome,

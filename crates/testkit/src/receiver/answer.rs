@@ -37,6 +37,12 @@ pub enum Answer {
     EndlessBody(u16),
     /// A head with one header of this many bytes.
     HugeHead(usize),
+    /// A head with headers without end.
+    EndlessHead,
+    /// Interim answers (102) without end.
+    EndlessInterim,
+    /// This status, then a body without end, one byte after each such while.
+    SlowBody(u16, Duration),
     /// This status with a `content-length` of which only half comes before the connection is closed.
     HalfBody(u16),
     /// An orderly 200 with a body, one byte after each such while.
@@ -72,10 +78,17 @@ impl Answer {
             Self::Status(status)
             | Self::With { status, .. }
             | Self::EndlessBody(status)
+            | Self::SlowBody(status, _)
             | Self::HalfBody(status) => Some(*status),
             Self::After(_, answer) => answer.status(),
             Self::Drip(_) => Some(200),
-            Self::Lost | Self::Reset | Self::Silence | Self::Garbage | Self::HugeHead(_) => None,
+            Self::Lost
+            | Self::Reset
+            | Self::Silence
+            | Self::Garbage
+            | Self::HugeHead(_)
+            | Self::EndlessHead
+            | Self::EndlessInterim => None,
         }
     }
 }

@@ -86,7 +86,19 @@ async fn give(wire: &mut Wire, shared: &Shared, received: Received, answer: &Ans
             wire.write(b"\x16\x03\x01 this is no HTTP \xff\xfe\r\n\r\n").await?;
             Ok(Next::Close)
         }
-        Answer::EndlessBody(status) => endless(wire, *status).await,
+        Answer::EndlessBody(status) => {
+            let head = format!("HTTP/1.1 {status} Endless\r\ntransfer-encoding: chunked\r\n\r\n");
+            let chunk = [b"400\r\n".as_slice(), &[b'x'; 0x400], b"\r\n"].concat();
+            endless(wire, head.as_bytes(), &chunk).await
+        }
+        Answer::EndlessHead => endless(wire, b"HTTP/1.1 200 OK\r\n", b"x-padding: x\r\n").await,
+        Answer::EndlessInterim => endless(wire, b"", b"HTTP/1.1 102 Processing\r\n\r\n").await,
+        Answer::SlowBody(status, pause) => {
+            let head = format!("HTTP/1.1 {status} Slow\r\ncontent-length: 1000000\r\n\r\n");
+            wire.write(head.as_bytes()).await?;
+            wire.drip(&[b'x'; 1_000_000], *pause).await?;
+            Ok(Next::Close)
+        }
         Answer::HugeHead(bytes) => {
             wire.write(b"HTTP/1.1 200 OK\r\nx-padding: ").await?;
             wire.write(&vec![b'x'; *bytes]).await?;
@@ -115,13 +127,11 @@ async fn give(wire: &mut Wire, shared: &Shared, received: Received, answer: &Ans
     }
 }
 
-async fn endless(wire: &mut Wire, status: u16) -> io::Result<Next> {
-    let head = format!("HTTP/1.1 {status} Endless\r\ntransfer-encoding: chunked\r\n\r\n");
-    wire.write(head.as_bytes()).await?;
-    let chunk = [b"400\r\n".as_slice(), &[b'x'; 0x400], b"\r\n"].concat();
+/// Writes `beginning`, then `again` until the peer has closed, which ends it with an error.
+async fn endless(wire: &mut Wire, beginning: &[u8], again: &[u8]) -> io::Result<Next> {
+    wire.write(beginning).await?;
     loop {
-        // Ends with an error once the peer has closed.
-        wire.write(&chunk).await?;
+        wire.write(again).await?;
     }
 }
 

@@ -14,3 +14,4 @@ mod wire;
 pub use answer::{Answer, Script};
 pub use record::{Received, RecordFile};
 pub use server::{Receiver, Recording};
+pub use tls::ClientFiles;

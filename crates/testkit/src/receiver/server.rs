@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::answer::{Answer, Script};
 use super::connection;
 use super::record::{Received, RecordFile};
-use super::tls::Identity;
+use super::tls::{ClientFiles, Identity};
 use super::wire::Wire;
 use crate::ledger::{Entry, Moment};
 
@@ -55,6 +55,12 @@ impl Receiver {
         Self::serve(listener, script, Recording::Memory, Some(Arc::new(Identity::new())))
     }
 
+    /// The same, which takes no client without the certificate that it names: see [`Self::client_files`].
+    pub async fn start_mutual_tls(script: Script) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port of 127.0.0.1 can be bound");
+        Self::serve(listener, script, Recording::Memory, Some(Arc::new(Identity::mutual())))
+    }
+
     /// A receiver on `listener` that keeps what `recording` says.
     #[must_use]
     pub fn on(listener: TcpListener, script: Script, recording: Recording) -> Self {
@@ -90,6 +96,12 @@ impl Receiver {
     #[must_use]
     pub fn ca_file(&self) -> Option<&Path> {
         self.identity.as_deref().map(|identity| identity.ca_file.as_path())
+    }
+
+    /// The certificate that a client has to show, when it wants one.
+    #[must_use]
+    pub fn client_files(&self) -> Option<&ClientFiles> {
+        self.identity.as_deref().and_then(|identity| identity.client.as_ref())
     }
 
     /// Answers by `script` from the next request on.
