@@ -36,6 +36,8 @@ pub(crate) enum CaseName {
     Drain,
     /// A backlog to a destination that does nothing.
     DrainNull,
+    /// One of 50 destinations dead and one slow: what the others lose by it.
+    Isolation,
     /// What writing an event costs.
     Producer,
     /// The receiver's own ceiling.
@@ -50,6 +52,8 @@ pub(crate) enum Part {
     Receive(Receive),
     #[command(hide = true)]
     Relay(Relay),
+    #[command(hide = true)]
+    Fanout(Fanout),
     #[command(hide = true)]
     NaiveWorkers(NaiveWorkers),
 }
@@ -73,6 +77,27 @@ pub(crate) struct Relay {
     /// Attempts in flight at once.
     #[arg(long, default_value_t = 64)]
     pub(crate) concurrency: usize,
+}
+
+/// A relay with many destinations, which ends when those that are well have got their events.
+#[derive(Debug, Args)]
+pub(crate) struct Fanout {
+    #[arg(long)]
+    pub(crate) database_url: String,
+    /// Where the destinations that are well are.
+    #[arg(long)]
+    pub(crate) target: String,
+    #[arg(long)]
+    pub(crate) destinations: u32,
+    /// Confirmations of the destinations that are well after which it ends.
+    #[arg(long)]
+    pub(crate) expect: u64,
+    /// Where the first destination is instead.
+    #[arg(long)]
+    pub(crate) dead: Option<String>,
+    /// Where the second destination is instead.
+    #[arg(long)]
+    pub(crate) slow: Option<String>,
 }
 
 /// Naive workers that drain a database and end.

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let result = match &arguments.part {
         Some(Part::Receive(receive)) => receiver::serve(receive),
         Some(Part::Relay(relay)) => contender::relay::play(relay),
+        Some(Part::Fanout(fanout)) => contender::fanout::play(fanout),
         Some(Part::NaiveWorkers(workers)) => contender::naive::play(workers),
         None => case::run(&arguments),
     };

@@ -11,6 +11,8 @@ pub(crate) struct Metric {
 }
 
 pub(crate) const RATE: Metric = Metric { name: "events/s", decimals: 0 };
+pub(crate) const LATENCY_P99: Metric = Metric { name: "commit to confirmation, p99 ms", decimals: 1 };
+pub(crate) const LATENCY_MEDIAN: Metric = Metric { name: "commit to confirmation, median ms", decimals: 1 };
 pub(crate) const REQUESTS: Metric = Metric { name: "requests/s", decimals: 0 };
 pub(crate) const WAL: Metric = Metric { name: "WAL B/event", decimals: 0 };
 pub(crate) const PRODUCE_WAL: Metric = Metric { name: "WAL B/event, produce", decimals: 0 };

@@ -2,6 +2,7 @@
 
 mod drain;
 mod drain_null;
+mod isolation;
 mod producer;
 mod receiver;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
         let run = match case {
             CaseName::Drain => drain::run(&stage, arguments)?,
             CaseName::DrainNull => drain_null::run(&stage, arguments)?,
+            CaseName::Isolation => isolation::run(&stage, arguments)?,
             CaseName::Producer => producer::run(&stage, arguments)?,
             CaseName::Receiver => receiver::run(&stage, arguments)?,
         };

@@ -31,7 +31,7 @@ impl Drained {
 }
 
 /// Plays a part of this program in a process of its own and waits for what it says.
-pub(crate) fn play_apart(arguments: &[&str]) -> Outcome<Drained> {
+pub(crate) fn play_apart<T: serde::de::DeserializeOwned>(arguments: &[&str]) -> Outcome<T> {
     let output = Command::new(std::env::current_exe()?)
         .args(arguments)
         .stdin(Stdio::null())
