@@ -19,5 +19,8 @@ pub use postbox_core::route::Route;
 pub use postbox_core::sink::{Attempt, Sink};
 pub use postbox_core::store::{Store, StoreError, StoreErrorKind};
 pub use postbox_relay::{Binding, RelayConfig, RelayError, Summary, run};
-pub use postbox_sinks::webhook::{ConfigError, WebhookConfig, WebhookSink};
+pub use postbox_sinks::standard_webhooks::SigningSecret;
+pub use postbox_sinks::webhook::{
+    ClientIdentity, ConfigError, Egress, ProxyConfig, WebhookConfig, WebhookSink,
+};
 pub use tokio_util::sync::CancellationToken;

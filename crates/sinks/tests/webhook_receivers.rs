@@ -7,6 +7,7 @@ use postbox_core::outcome::FailureClass::{
 };
 use postbox_core::outcome::{Confirmation, Failure, Outcome};
 use postbox_core::sink::{Attempt, Sink};
+use postbox_sinks::standard_webhooks::{SignatureHeaders, Verifier};
 use postbox_sinks::webhook::{WebhookConfig, WebhookSink};
 use postbox_testkit::receiver::{Answer, Receiver, Script};
 use postbox_testkit::sink_conformance::{attempt, event};
@@ -266,6 +267,23 @@ async fn the_request_is_one_post_with_exactly_the_signed_body() {
     for secret in secrets {
         standardwebhooks::Webhook::new(secret).unwrap().verify(&request.body, &headers).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_request_signed_with_a_secret_key_is_verified_with_the_public_one() {
+    let receiver = Receiver::start(Script::always(Answer::Ok)).await;
+    let sink = WebhookSink::new(WebhookConfig {
+        secrets: vec!["whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbc=".into()],
+        ..WebhookConfig::new(receiver.url())
+    })
+    .unwrap();
+    assert_eq!(sink.deliver(&attempt(event("1", 1, "{}"))).await, DELIVERED);
+    let request = receiver.requests().remove(0);
+    let headers = SignatureHeaders::find(|name| request.header(name)).unwrap();
+    let now = headers.timestamp.parse().unwrap();
+    let public = Verifier::new(&["whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=".into()]).unwrap();
+    public.verify(&headers, &request.body, now).unwrap();
+    public.verify(&headers, b"{}", now).unwrap_err();
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ fn secret_lines(text: &str, spans: &mut Vec<Range<usize>>) {
 fn secret_values(table: &DeTable<'_>, inside: bool, spans: &mut Vec<Range<usize>>) {
     for (key, value) in table {
         let name = key.get_ref();
-        let reference = inside && matches!(&**name, "env" | "file");
+        let reference = inside && matches!(&**name, "env" | "file" | "until");
         secret_value(value, (inside || is_secret_key(name)) && !reference, spans);
     }
 }
@@ -121,6 +121,7 @@ mod tests {
     fn everything_else_stays_readable() {
         for text in [
             "secret = { env = \"BILLING\" }",
+            "secret = { env = \"BILLING\", until = \"tomorrow\" }",
             "url = \"https://billing.example/hooks\"",
             "events = [\"a.*\"]",
         ] {

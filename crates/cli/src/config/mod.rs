@@ -10,6 +10,7 @@ mod pacing;
 mod problem;
 mod relay;
 mod secret;
+mod signing;
 mod transport;
 mod webhook;
 

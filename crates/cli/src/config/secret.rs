@@ -1,10 +1,11 @@
 //! References to secrets: the file names where one is kept, never the secret itself.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::document::{Located, Section};
 
@@ -19,6 +20,9 @@ pub(crate) enum SecretRef {
 
 /// Largest accepted secret file.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
+
+/// What to write instead of a secret.
+const HELP: &str = "write { env = \"NAME\" } or { file = \"/path\" }";
 
 impl SecretRef {
     /// What an operator does when it is missing.
@@ -64,34 +68,33 @@ fn read_file(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(fail)
 }
 
-/// Reads `secret`: a reference, or a list of them during a rotation.
-pub(crate) fn references(section: &mut Section<'_>, key: &'static str) -> Vec<Located<SecretRef>> {
-    let Some(value) = section.value(key) else { return Vec::new() };
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().filter_map(|item| reference(section, key, item)).collect(),
-        _ => reference(section, key, value).into_iter().collect(),
-    }
-}
-
 /// Reads one reference. Files are looked up from the working directory.
 pub(crate) fn reference(
     section: &Section<'_>,
     key: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Option<Located<SecretRef>> {
-    const HELP: &str =
-        "write { env = \"NAME\" } or { file = \"/path\" }, or a list of these while secrets rotate";
+    match value.get_ref() {
+        DeValue::Table(table) => reference_in(section, key, table, value.span(), HELP),
+        _ => {
+            let label = "a value; secrets do not belong in this file";
+            wrong(section, key, &value.span(), label, HELP);
+            None
+        }
+    }
+}
+
+/// Reads the reference that `table` is.
+pub(crate) fn reference_in(
+    section: &Section<'_>,
+    key: &str,
+    table: &DeTable<'_>,
+    span: Range<usize>,
+    help: &str,
+) -> Option<Located<SecretRef>> {
     let problem = |label: &str| {
-        section.problems().note(
-            &value.span(),
-            format!("`{key}` must say where the secret is kept"),
-            label,
-            Some(HELP.into()),
-        );
+        wrong(section, key, &span, label, help);
         None
-    };
-    let DeValue::Table(table) = value.get_ref() else {
-        return problem("a value; secrets do not belong in this file");
     };
     let mut entries = table.iter();
     let (Some((name, place)), None) = (entries.next(), entries.next()) else {
@@ -106,5 +109,10 @@ pub(crate) fn reference(
         "file" => SecretRef::File(PathBuf::from(&**place)),
         _ => return problem("neither `env` nor `file`"),
     };
-    Some(Located { value: found, span: value.span() })
+    Some(Located { value: found, span })
+}
+
+fn wrong(section: &Section<'_>, key: &str, span: &Range<usize>, label: &str, help: &str) {
+    let message = format!("`{key}` must say where the secret is kept");
+    section.problems().note(span, message, label, Some(help.into()));
 }

@@ -3,13 +3,15 @@
 //! What a URL, a header or a secret may be is the sink's knowledge: each is tried on a sink of its own here, so that
 //! a mistake is told with its place.
 
+use jiff::Timestamp;
 use postbox_sinks::webhook::{ConfigError, WebhookConfig, WebhookSink};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
 use super::document::{Located, Section};
 use super::problem::Collector;
-use super::secret::{SecretRef, reference, references};
+use super::secret::{SecretRef, reference};
+use super::signing::{self, SigningRef};
 use super::transport::{ANY_URL, Transport};
 
 /// How to reach a webhook.
@@ -17,7 +19,7 @@ use super::transport::{ANY_URL, Transport};
 pub(crate) struct WebhookSettings {
     url: Located<String>,
     request_headers: Vec<(Located<String>, SecretValue)>,
-    secrets: Vec<Located<SecretRef>>,
+    secrets: Vec<SigningRef>,
     transport: Transport,
 }
 
@@ -43,42 +45,23 @@ impl WebhookSettings {
         let transport = Transport::read(section);
         let url = read_url(section, &transport);
         let request_headers = read_request_headers(section);
-        let secrets = references(section, "secret");
+        let secrets = signing::read(section);
         Some(Self { url: url?, request_headers, secrets, transport })
     }
 
     /// Notes every secret that is missing or of the wrong form, and every file that cannot be used.
     pub(crate) fn check_outside(&self, destination: &str, problems: &Collector) {
-        let in_headers = self.request_headers.iter().filter_map(|(name, value)| match value {
-            SecretValue::Kept(reference) => Some((Some(&name.value), reference)),
-            SecretValue::Plain(_) => None,
-        });
-        for (header, reference) in self.secrets.iter().map(|secret| (None, secret)).chain(in_headers) {
-            let found = match reference.value.read() {
-                Ok(found) => found,
-                Err(reason) => {
-                    let help = Some(reference.value.remedy());
-                    problems.note(
-                        &reference.span,
-                        format!("a secret of {destination:?} is missing"),
-                        reason,
-                        help,
-                    );
-                    continue;
-                }
-            };
-            let mut trial = WebhookConfig::new(ANY_URL);
-            match header {
-                Some(name) => trial.headers.push((name.clone(), found)),
-                None => trial.secrets.push(found),
-            }
-            if let Err(error) = WebhookSink::new(trial) {
-                problems.note(
-                    &reference.span,
-                    format!("a secret of {destination:?} cannot be used"),
-                    format!("what is kept here {}", error.problem),
-                    None,
-                );
+        let now = Timestamp::now();
+        for secret in self.secrets.iter().filter(|secret| !secret.has_expired(now)) {
+            check_secret(&secret.kept, destination, problems, |trial, found| {
+                trial.secrets.push(found.into());
+            });
+        }
+        for (name, value) in &self.request_headers {
+            if let SecretValue::Kept(kept) = value {
+                check_secret(kept, destination, problems, |trial, found| {
+                    trial.headers.push((name.value.clone(), found));
+                });
             }
         }
         self.transport.check_outside(&self.url.value, destination, problems);
@@ -89,8 +72,12 @@ impl WebhookSettings {
     /// # Errors
     /// What cannot be used, in one line.
     pub(crate) fn sink(&self, concurrency: usize) -> Result<WebhookSink, String> {
+        let now = Timestamp::now();
+        let active = self.secrets.iter().filter(|secret| !secret.has_expired(now));
         let config = WebhookConfig {
-            secrets: self.secrets.iter().map(|secret| secret.value.read()).collect::<Result<_, _>>()?,
+            secrets: active
+                .map(|secret| Ok(secret.with(secret.kept.value.read()?)))
+                .collect::<Result<_, String>>()?,
             headers: self
                 .request_headers
                 .iter()
@@ -100,6 +87,29 @@ impl WebhookSettings {
             ..self.transport.complete(&self.url.value)?
         };
         WebhookSink::new(config).map_err(|ConfigError { key, problem }| format!("`{key}` {problem}"))
+    }
+}
+
+/// Reads what is kept at `kept` and tries it on a sink, into whose configuration `put` writes it.
+fn check_secret(
+    kept: &Located<SecretRef>,
+    destination: &str,
+    problems: &Collector,
+    put: impl FnOnce(&mut WebhookConfig, SecretString),
+) {
+    let found = match kept.value.read() {
+        Ok(found) => found,
+        Err(reason) => {
+            let message = format!("a secret of {destination:?} is missing");
+            problems.note(&kept.span, message, reason, Some(kept.value.remedy()));
+            return;
+        }
+    };
+    let mut trial = WebhookConfig::new(ANY_URL);
+    put(&mut trial, found);
+    if let Err(error) = WebhookSink::new(trial) {
+        let message = format!("a secret of {destination:?} cannot be used");
+        problems.note(&kept.span, message, format!("what is kept here {}", error.problem), None);
     }
 }
 

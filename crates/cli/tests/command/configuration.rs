@@ -5,7 +5,7 @@ use crate::bench::Bench;
 const FINE: &str = "[[destination]]\nname = \"billing\"\nkind = \"webhook\"\nurl = \"http://localhost:1/\"\n";
 
 /// Every way to get a file wrong: the text, and what the error has to hold.
-const MISTAKES: [(&str, &[&str]); 35] = [
+const MISTAKES: [(&str, &[&str]); 38] = [
     (
         "[relay]\npol_interval = \"1s\"\n",
         &["unknown key `pol_interval` in [relay]", "postbox.toml:2:1", "did you mean `poll_interval`?"],
@@ -77,6 +77,12 @@ const MISTAKES: [(&str, &[&str]); 35] = [
         "proxy = \"http://localhost:1\"\nproxy_credentials = \"hunter2\"\n",
         &["must say where the secret is kept"],
     ),
+    (
+        "secret = { env = \"A\", until = \"2030-01-01T00:00:00Z\" }\n",
+        &["no secret here is without an end", "go out unsigned"],
+    ),
+    ("secret = [{ env = \"A\" }, { env = \"B\", until = \"tomorrow\" }]\n", &["`until` is no moment"]),
+    ("secret = [{ until = \"2030-01-01T00:00:00Z\" }]\n", &["exactly one of `env` and `file`", "until ="]),
 ];
 
 #[test]
@@ -149,6 +155,17 @@ fn secrets_are_checked_before_the_relay_starts_and_needed_by_it_alone() {
     let mut command = bench.command(&["relay", "--once"]);
     command.env("NEW_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
     crate::bench::Ended::of(command).succeeded();
+}
+
+#[test]
+fn a_secret_that_has_expired_need_not_be_kept_any_more() {
+    let bench = Bench::migrated();
+    bench.write("new.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n");
+    for until in ["\"2020-01-01T00:00:00Z\"", "2020-01-01T00:00:00+01:00"] {
+        let secrets = format!("[{{ file = \"new.secret\" }}, {{ file = \"gone\", until = {until} }}]");
+        bench.write("postbox.toml", &format!("{FINE}secret = {secrets}\n"));
+        bench.run(&["relay", "--once"]).succeeded();
+    }
 }
 
 #[test]

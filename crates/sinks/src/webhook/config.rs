@@ -7,15 +7,16 @@ use secrecy::SecretString;
 
 use super::egress::Egress;
 use super::endpoint::Endpoint;
+use crate::standard_webhooks::SigningSecret;
 
 /// A webhook destination as configured. [`super::WebhookSink::new`] checks it.
 #[derive(Debug, Clone)]
 pub struct WebhookConfig {
     /// Where to POST: `http://` or `https://`, with a host, without user, password or fragment.
     pub url: String,
-    /// Standard Webhooks signing secrets, `whsec_` and base64 of 24 to 64 bytes. Each one signs every request, so that
-    /// receivers can move from an old to a new one. None: requests are not signed.
-    pub secrets: Vec<SecretString>,
+    /// Standard Webhooks signing secrets. Each one that has not expired signs every request, so that receivers can move
+    /// from an old to a new one. None: requests are not signed.
+    pub secrets: Vec<SigningSecret>,
     /// Headers to add to every request, for example `authorization`. Their values count as secrets.
     pub headers: Vec<(String, SecretString)>,
     /// Keep-alive connections held open between attempts, at most: the destination's concurrency.

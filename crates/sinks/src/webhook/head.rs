@@ -6,7 +6,7 @@ use secrecy::ExposeSecret;
 
 use super::config::{ConfigError, WebhookConfig};
 use super::endpoint::Endpoint;
-use super::signature::Signer;
+use crate::standard_webhooks::Signer;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 const EVENT_SEQUENCE: HeaderName = HeaderName::from_static("x-event-sequence");
@@ -66,7 +66,13 @@ impl Head {
             value.set_sensitive(true);
             fixed.insert(parsed, value);
         }
-        Ok(Self { fixed, signer: Signer::new(&config.secrets)? })
+        let signer = match config.secrets.as_slice() {
+            [] => None,
+            secrets => {
+                Some(Signer::new(secrets).map_err(|error| ConfigError::new("secret", error.to_string()))?)
+            }
+        };
+        Ok(Self { fixed, signer })
     }
 
     /// The headers of one attempt, signed over `body` at `now` (seconds of the Unix epoch).
@@ -84,11 +90,10 @@ impl Head {
             insert_trace_context(&mut headers, stored);
         }
         if let Some(signer) = &self.signer {
-            let now = HeaderValue::from(now);
-            let signature = signer.sign(id, now.to_str().expect("a number is visible text"), body);
+            let signature = HeaderValue::try_from(signer.sign(id, now, body));
             headers.insert(WEBHOOK_ID, id_value.clone());
-            headers.insert(WEBHOOK_TIMESTAMP, now);
-            headers.insert(WEBHOOK_SIGNATURE, signature);
+            headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(now));
+            headers.insert(WEBHOOK_SIGNATURE, signature.expect("signatures are visible ASCII"));
         }
         headers.insert(IDEMPOTENCY_KEY, id_value);
         headers
