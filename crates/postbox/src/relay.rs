@@ -21,6 +21,6 @@ pub use postbox_core::store::{Store, StoreError, StoreErrorKind};
 pub use postbox_relay::{Binding, RelayConfig, RelayError, Summary, run};
 pub use postbox_sinks::standard_webhooks::SigningSecret;
 pub use postbox_sinks::webhook::{
-    ClientIdentity, ConfigError, Egress, ProxyConfig, WebhookConfig, WebhookSink,
+    ClientIdentity, ConfigError, Egress, Envelope, ProxyConfig, WebhookConfig, WebhookSink,
 };
 pub use tokio_util::sync::CancellationToken;

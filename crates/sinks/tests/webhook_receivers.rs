@@ -8,7 +8,7 @@ use postbox_core::outcome::FailureClass::{
 use postbox_core::outcome::{Confirmation, Failure, Outcome};
 use postbox_core::sink::{Attempt, Sink};
 use postbox_sinks::standard_webhooks::{SignatureHeaders, Verifier};
-use postbox_sinks::webhook::{WebhookConfig, WebhookSink};
+use postbox_sinks::webhook::{Envelope, WebhookConfig, WebhookSink};
 use postbox_testkit::receiver::{Answer, Receiver, Script};
 use postbox_testkit::sink_conformance::{attempt, event};
 
@@ -267,6 +267,48 @@ async fn the_request_is_one_post_with_exactly_the_signed_body() {
     for secret in secrets {
         standardwebhooks::Webhook::new(secret).unwrap().verify(&request.body, &headers).unwrap();
     }
+}
+
+#[tokio::test]
+async fn every_envelope_is_signed_and_identified_alike_and_carries_the_trace() {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for (word, content_type, body) in [
+        ("json", "application/json", r#"{"event_id":"#),
+        ("cloudevents-binary", "application/json", r#"{"total":12}"#),
+        ("cloudevents-structured", "application/cloudevents+json; charset=utf-8", r#"{"specversion":"1.0","#),
+        ("raw", "application/json", r#"{"total":12}"#),
+    ] {
+        let receiver = Receiver::start(Script::always(Answer::Ok)).await;
+        let sink = WebhookSink::new(WebhookConfig {
+            secrets: vec!["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()],
+            envelope: Envelope::named(word, None).unwrap(),
+            ..WebhookConfig::new(receiver.url())
+        })
+        .unwrap();
+        let mut order = std::sync::Arc::unwrap_or_clone(event("1", 3, r#"{"total":12}"#));
+        order.headers = Some(format!(r#"{{"traceparent":"{PARENT}"}}"#));
+        assert_eq!(sink.deliver(&attempt(std::sync::Arc::new(order.clone()))).await, DELIVERED);
+        let request = receiver.requests().remove(0);
+        let text = String::from_utf8(request.body.clone()).unwrap();
+        assert!(text.starts_with(body) && text.contains(r#"{"total":12}"#), "{word}: {text}");
+        assert_eq!(request.header("content-type"), Some(content_type));
+        assert_eq!((request.event_id, request.sequence), (Some(order.event_id), Some(3)), "{word}");
+        assert_eq!(request.header("traceparent"), Some(PARENT));
+        assert_eq!(request.header("ce-type").is_some(), word == "cloudevents-binary");
+        let headers = SignatureHeaders::find(|name| request.header(name)).unwrap();
+        let verifier = Verifier::new(&["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()]).unwrap();
+        verifier.verify(&headers, &request.body, headers.timestamp.parse().unwrap()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_fit_into_its_envelope_is_permanent_and_not_sent() {
+    let receiver = Receiver::start(Script::always(Answer::Ok)).await;
+    let envelope = Envelope::named("cloudevents-structured", None).unwrap();
+    let sink = WebhookSink::new(WebhookConfig { envelope, ..WebhookConfig::new(receiver.url()) }).unwrap();
+    let outcome = sink.deliver(&attempt(event("a\nb", 1, "{}"))).await;
+    assert_failure(&failure(outcome), Permanent, "choose another envelope");
+    assert_eq!(receiver.count(), 0);
 }
 
 #[tokio::test]

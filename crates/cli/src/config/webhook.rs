@@ -4,7 +4,7 @@
 //! a mistake is told with its place.
 
 use jiff::Timestamp;
-use postbox_sinks::webhook::{ConfigError, WebhookConfig, WebhookSink};
+use postbox_sinks::webhook::{ConfigError, Envelope, WebhookConfig, WebhookSink};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
@@ -20,6 +20,7 @@ pub(crate) struct WebhookSettings {
     url: Located<String>,
     request_headers: Vec<(Located<String>, SecretValue)>,
     secrets: Vec<SigningRef>,
+    envelope: Envelope,
     transport: Transport,
 }
 
@@ -44,9 +45,10 @@ impl WebhookSettings {
     pub(crate) fn read(section: &mut Section<'_>) -> Option<Self> {
         let transport = Transport::read(section);
         let url = read_url(section, &transport);
-        let request_headers = read_request_headers(section);
+        let envelope = read_envelope(section);
+        let request_headers = read_request_headers(section, &envelope);
         let secrets = signing::read(section);
-        Some(Self { url: url?, request_headers, secrets, transport })
+        Some(Self { url: url?, request_headers, secrets, envelope, transport })
     }
 
     /// Notes every secret that is missing or of the wrong form, and every file that cannot be used.
@@ -83,6 +85,7 @@ impl WebhookSettings {
                 .iter()
                 .map(|(name, value)| Ok((name.value.clone(), value.read()?)))
                 .collect::<Result<_, String>>()?,
+            envelope: self.envelope.clone(),
             concurrency,
             ..self.transport.complete(&self.url.value)?
         };
@@ -128,7 +131,33 @@ fn read_url(section: &mut Section<'_>, transport: &Transport) -> Option<Located<
     Some(url)
 }
 
-fn read_request_headers(section: &mut Section<'_>) -> Vec<(Located<String>, SecretValue)> {
+fn read_envelope(section: &mut Section<'_>) -> Envelope {
+    let choices = Envelope::WORDS.map(|word| (word, word));
+    let word = section.choice("envelope", &choices);
+    let source = section.text("source");
+    if word.is_none() && section.has("envelope") {
+        return Envelope::Json;
+    }
+    match Envelope::named(word.unwrap_or(Envelope::WORDS[0]), source.as_ref().map(|text| text.value.as_str()))
+    {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            let span = source.map(|text| text.span).unwrap_or_default();
+            section.problems().note(
+                &span,
+                "this `source` cannot be used",
+                format!("it {}", error.problem),
+                None,
+            );
+            Envelope::Json
+        }
+    }
+}
+
+fn read_request_headers(
+    section: &mut Section<'_>,
+    envelope: &Envelope,
+) -> Vec<(Located<String>, SecretValue)> {
     let mut headers = Vec::new();
     for (name, value) in section.entries("request_headers") {
         let (kept, shown) = match value.get_ref() {
@@ -140,8 +169,11 @@ fn read_request_headers(section: &mut Section<'_>) -> Vec<(Located<String>, Secr
                 (text.clone().map(SecretValue::Plain), text.unwrap_or_default())
             }
         };
-        let mut trial = WebhookConfig::new(ANY_URL);
-        trial.headers.push((name.value.clone(), shown.into()));
+        let trial = WebhookConfig {
+            headers: vec![(name.value.clone(), shown.into())],
+            envelope: envelope.clone(),
+            ..WebhookConfig::new(ANY_URL)
+        };
         if let Err(error) = WebhookSink::new(trial) {
             section.problems().note(&name.span, "this request header cannot be used", error.problem, None);
         } else {

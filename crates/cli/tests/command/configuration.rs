@@ -5,7 +5,7 @@ use crate::bench::Bench;
 const FINE: &str = "[[destination]]\nname = \"billing\"\nkind = \"webhook\"\nurl = \"http://localhost:1/\"\n";
 
 /// Every way to get a file wrong: the text, and what the error has to hold.
-const MISTAKES: [(&str, &[&str]); 38] = [
+const MISTAKES: [(&str, &[&str]); 41] = [
     (
         "[relay]\npol_interval = \"1s\"\n",
         &["unknown key `pol_interval` in [relay]", "postbox.toml:2:1", "did you mean `poll_interval`?"],
@@ -76,6 +76,12 @@ const MISTAKES: [(&str, &[&str]); 38] = [
     (
         "proxy = \"http://localhost:1\"\nproxy_credentials = \"hunter2\"\n",
         &["must say where the secret is kept"],
+    ),
+    ("envelope = \"xml\"\n", &["`envelope` cannot be \"xml\"", "json, cloudevents-binary"]),
+    ("source = \"/shop\"\n", &["this `source` cannot be used", "for CloudEvents"]),
+    (
+        "envelope = \"cloudevents-binary\"\nrequest_headers = { ce-type = \"x\" }\n",
+        &["this request header cannot be used", "set by Postbox"],
     ),
     (
         "secret = { env = \"A\", until = \"2030-01-01T00:00:00Z\" }\n",

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 
 use super::egress::Egress;
 use super::endpoint::Endpoint;
+use super::envelope::Envelope;
 use crate::standard_webhooks::SigningSecret;
 
 /// A webhook destination as configured. [`super::WebhookSink::new`] checks it.
@@ -19,6 +20,8 @@ pub struct WebhookConfig {
     pub secrets: Vec<SigningSecret>,
     /// Headers to add to every request, for example `authorization`. Their values count as secrets.
     pub headers: Vec<(String, SecretString)>,
+    /// How events are put into requests.
+    pub envelope: Envelope,
     /// Keep-alive connections held open between attempts, at most: the destination's concurrency.
     pub concurrency: usize,
     /// A PEM file of certificates to trust besides those of the system: for receivers with a private authority.
@@ -60,6 +63,7 @@ impl WebhookConfig {
             url: url.into(),
             secrets: Vec::new(),
             headers: Vec::new(),
+            envelope: Envelope::Json,
             concurrency: DEFAULT_CONCURRENCY,
             ca_file: None,
             client_identity: None,
@@ -82,8 +86,8 @@ impl WebhookConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct ConfigError {
-    /// The field that is wrong: `url`, `secret`, `headers`, `ca_file`, `client_certificate`, `client_key`, `proxy` or
-    /// `proxy_credentials`.
+    /// The field that is wrong: `url`, `secret`, `headers`, `envelope`, `source`, `ca_file`, `client_certificate`,
+    /// `client_key`, `proxy` or `proxy_credentials`.
     pub key: &'static str,
     /// What is wrong with it and what to do.
     pub problem: String,

@@ -6,6 +6,8 @@ use secrecy::ExposeSecret;
 
 use super::config::{ConfigError, WebhookConfig};
 use super::endpoint::Endpoint;
+use super::envelope::Message;
+use super::trace_context::TraceContext;
 use crate::standard_webhooks::Signer;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
@@ -52,12 +54,12 @@ impl Head {
     pub(super) fn new(config: &WebhookConfig, endpoint: &Endpoint) -> Result<Self, ConfigError> {
         let mut fixed = HeaderMap::new();
         fixed.insert(HOST, endpoint.authority.clone());
-        fixed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        fixed.insert(CONTENT_TYPE, config.envelope.content_type());
         fixed.insert(USER_AGENT, HeaderValue::from_static(concat!("postbox/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in &config.headers {
             let wrong = |problem: &str| ConfigError::new("headers", format!("`{name}` {problem}"));
             let parsed = HeaderName::try_from(name.as_str()).map_err(|_| wrong("is no valid header name"))?;
-            if RESERVED.contains(&parsed.as_str()) {
+            if RESERVED.contains(&parsed.as_str()) || config.envelope.owns(&parsed) {
                 return Err(wrong("is set by Postbox itself: take it out"));
             }
             let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
@@ -75,9 +77,16 @@ impl Head {
         Ok(Self { fixed, signer })
     }
 
-    /// The headers of one attempt, signed over `body` at `now` (seconds of the Unix epoch).
-    pub(super) fn headers(&self, attempt: &Attempt, body: &[u8], now: i64) -> HeaderMap {
+    /// The headers of one attempt, signed over the body of `message` at `now` (seconds of the Unix epoch).
+    pub(super) fn headers(
+        &self,
+        attempt: &Attempt,
+        message: &Message,
+        trace: Option<&TraceContext>,
+        now: i64,
+    ) -> HeaderMap {
         let mut headers = self.fixed.clone();
+        headers.extend(message.headers.iter().cloned());
         let mut buffer = uuid::Uuid::encode_buffer();
         let id: &str = attempt.event.event_id.hyphenated().encode_lower(&mut buffer);
         let id_value = HeaderValue::from_str(id).expect("a UUID is valid in a header");
@@ -86,39 +95,18 @@ impl Head {
         if attempt.replay {
             headers.insert(REPLAY, HeaderValue::from_static("true"));
         }
-        if let Some(stored) = &attempt.event.headers {
-            insert_trace_context(&mut headers, stored);
+        if let Some((parent, state)) = trace.map(TraceContext::headers) {
+            headers.insert(TRACE_PARENT, parent);
+            state.map(|state| headers.insert(TRACE_STATE, state));
         }
         if let Some(signer) = &self.signer {
-            let signature = HeaderValue::try_from(signer.sign(id, now, body));
+            let signature = HeaderValue::try_from(signer.sign(id, now, &message.body));
             headers.insert(WEBHOOK_ID, id_value.clone());
             headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(now));
             headers.insert(WEBHOOK_SIGNATURE, signature.expect("signatures are visible ASCII"));
         }
         headers.insert(IDEMPOTENCY_KEY, id_value);
         headers
-    }
-}
-
-/// Stored trace context; anything that is not text or could not stand in a header is left out.
-#[derive(serde::Deserialize)]
-struct TraceContext {
-    traceparent: Option<serde_json::Value>,
-    tracestate: Option<serde_json::Value>,
-}
-
-fn insert_trace_context(headers: &mut HeaderMap, stored: &str) {
-    // Most events carry none, and looking for the word is cheaper than parsing.
-    if !stored.contains("traceparent") {
-        return;
-    }
-    let Ok(context) = serde_json::from_str::<TraceContext>(stored) else { return };
-    let value = |json: Option<serde_json::Value>| HeaderValue::from_str(json?.as_str()?).ok();
-    let Some(parent) = value(context.traceparent) else { return };
-    headers.insert(TRACE_PARENT, parent);
-    // W3C Trace Context: a tracestate means nothing without its traceparent.
-    if let Some(state) = value(context.tracestate) {
-        headers.insert(TRACE_STATE, state);
     }
 }
 
@@ -129,6 +117,7 @@ mod tests {
 
     use postbox_core::event::{Event, Payload};
 
+    use super::super::envelope::Envelope;
     use super::*;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -155,10 +144,16 @@ mod tests {
         Attempt { event: Arc::new(event), number: 2, replay, maybe_delivered: false, timeout }
     }
 
+    fn message(body: &[u8]) -> Message {
+        Message { headers: Vec::new(), body: body.to_vec() }
+    }
+
     fn sent(stored: Option<&str>, replay: bool) -> HeaderMap {
+        let trace = stored.and_then(TraceContext::of);
         head(&WebhookConfig::new("https://billing.example/hooks")).unwrap().headers(
             &attempt(stored, replay),
-            b"{}",
+            &message(b"{}"),
+            trace.as_ref(),
             1,
         )
     }
@@ -183,17 +178,13 @@ mod tests {
 
     #[test]
     fn the_trace_context_is_passed_on_if_it_is_one() {
-        let headers =
-            sent(Some(r#"{"traceparent":"00-aa-bb-01","tracestate":"v=1","tenant":"acme"}"#), false);
-        assert_eq!(headers["traceparent"], "00-aa-bb-01");
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let stored = format!(r#"{{"traceparent":"{parent}","tracestate":"v=1","tenant":"acme"}}"#);
+        let headers = sent(Some(&stored), false);
+        assert_eq!(headers["traceparent"], parent);
         assert_eq!(headers["tracestate"], "v=1");
         assert!(!headers.contains_key("tenant"));
-        for stored in
-            [r#"{"traceparent":"a\nb"}"#, r#"{"traceparent":7}"#, r#"["traceparent"]"#, "traceparent"]
-        {
-            assert!(!sent(Some(stored), false).contains_key("traceparent"), "{stored}");
-        }
-        assert!(!sent(Some(r#"{"traceparent":null,"tracestate":"v=1"}"#), false).contains_key("tracestate"));
+        assert!(!sent(Some(r#"{"traceparent":"00-aa-bb-01"}"#), false).contains_key("traceparent"));
     }
 
     #[test]
@@ -201,7 +192,8 @@ mod tests {
         let config =
             WebhookConfig { secrets: vec![SECRET.into()], ..WebhookConfig::new("https://billing.example") };
         let now = jiff::Timestamp::now().as_second();
-        let headers = head(&config).unwrap().headers(&attempt(None, false), b"{\"a\":1}", now);
+        let headers =
+            head(&config).unwrap().headers(&attempt(None, false), &message(b"{\"a\":1}"), None, now);
         let oracle = standardwebhooks::Webhook::new(SECRET).unwrap();
         oracle.verify(b"{\"a\":1}", &headers).unwrap();
         oracle.verify(b"{\"a\":2}", &headers).unwrap_err();
@@ -212,8 +204,20 @@ mod tests {
         let mut config = WebhookConfig::new("https://billing.example");
         config.headers = vec![("Authorization".to_owned(), "Bearer abc".into())];
         let head = head(&config).unwrap();
-        assert_eq!(head.headers(&attempt(None, false), b"", 1)["authorization"], "Bearer abc");
+        assert_eq!(
+            head.headers(&attempt(None, false), &message(b""), None, 1)["authorization"],
+            "Bearer abc"
+        );
         assert!(!format!("{head:?} {config:?}").contains("abc"));
+    }
+
+    #[test]
+    fn an_envelope_s_own_headers_cannot_be_configured() {
+        let mut config = WebhookConfig::new("https://billing.example");
+        config.headers = vec![("ce-type".to_owned(), "x".into())];
+        head(&config).unwrap();
+        config.envelope = Envelope::named("cloudevents-binary", None).unwrap();
+        assert!(head(&config).unwrap_err().problem.contains("set by Postbox"));
     }
 
     #[test]

@@ -15,15 +15,17 @@ use super::answer::{self, no_answer};
 use super::config::{ConfigError, WebhookConfig};
 use super::dial::{Dialer, MAX_HEAD_BYTES, NoConnection, Sender};
 use super::endpoint::Endpoint;
-use super::envelope;
+use super::envelope::Envelope;
 use super::head::Head;
 use super::pool::Pool;
+use super::trace_context::TraceContext;
 
 /// Delivers events by HTTP POST to one URL.
 ///
 /// Runs inside a tokio runtime; each open connection is a task of its own there.
 pub struct WebhookSink {
     target: Uri,
+    envelope: Envelope,
     head: Head,
     dialer: Dialer,
     pool: Pool,
@@ -41,10 +43,6 @@ impl WebhookSink {
     ///
     /// # Errors
     /// When the URL, a secret, a header, a file of certificates or the proxy cannot be used.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "secrets should end with the configuration they came in"
-    )]
     pub fn new(config: WebhookConfig) -> Result<Self, ConfigError> {
         let endpoint = Endpoint::parse(&config)?;
         Ok(Self {
@@ -52,17 +50,21 @@ impl WebhookSink {
             dialer: Dialer::new(&endpoint, &config)?,
             pool: Pool::new(config.concurrency),
             target: endpoint.target,
+            envelope: config.envelope,
         })
     }
 
-    fn request(&self, attempt: &Attempt, payload: &str) -> Request<Full<Bytes>> {
-        let body = envelope::write(&attempt.event, payload);
-        let headers = self.head.headers(attempt, &body, jiff::Timestamp::now().as_second());
-        let mut request = Request::new(Full::new(Bytes::from(body)));
+    /// The request, or why this event cannot be sent in this destination's envelope.
+    fn request(&self, attempt: &Attempt, payload: &str) -> Result<Request<Full<Bytes>>, String> {
+        let trace = attempt.event.headers.as_deref().and_then(TraceContext::of);
+        let message = self.envelope.wrap(&attempt.event, payload, trace.as_ref())?;
+        let now = jiff::Timestamp::now().as_second();
+        let headers = self.head.headers(attempt, &message, trace.as_ref(), now);
+        let mut request = Request::new(Full::new(Bytes::from(message.body)));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.target.clone();
         *request.headers_mut() = headers;
-        request
+        Ok(request)
     }
 
     /// A waiting connection first; when that turns out to have been closed before a byte was sent, a new one.
@@ -156,7 +158,9 @@ impl Sink for WebhookSink {
         let Payload::Inline(payload) = &attempt.event.payload else {
             return Outcome::NotStarted("the payload was not loaded before the attempt".to_owned());
         };
-        let request = self.request(attempt, payload);
-        self.attempt(request, attempt.timeout).await
+        match self.request(attempt, payload) {
+            Ok(request) => self.attempt(request, attempt.timeout).await,
+            Err(reason) => no_answer(FailureClass::Permanent, &reason),
+        }
     }
 }
