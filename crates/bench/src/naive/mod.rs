@@ -10,14 +10,21 @@
 //! - a claim counts as an attempt, so rows behind a failing one run out of attempts without a request;
 //! - a failed row is claimable again at once, so an outage of seconds uses up all attempts;
 //! - two producers of one aggregate collide on the unique sequence, and after pruning the sequence begins again at 1;
-//! - a lease shorter than a batch takes delivers the batch twice.
+//! - a lease shorter than a batch takes delivers the batch twice;
+//! - threads that share a connection share its transaction: one rollback takes back the marks of all ([`Pool`]).
+//!
+//! `tests/naive_faults` shows each of them, and that Postbox does not have it.
 
+mod claims;
+mod pool;
 mod post;
 mod producer;
 mod schema;
 mod worker;
 
+pub use claims::{Claimed, Order, Settings};
+pub use pool::Pool;
 pub use post::{Post, PostError};
 pub use producer::{NewRow, Producer};
 pub use schema::migrate;
-pub use worker::{Batch, Claimed, Order, Settings, Worker};
+pub use worker::{Batch, Worker};

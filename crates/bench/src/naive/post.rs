@@ -8,7 +8,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::worker::Claimed;
+use super::claims::Claimed;
 
 /// Posts to one `http://` URL. A connection that broke is opened anew for the next request.
 pub struct Post {

@@ -1,93 +1,11 @@
-//! Claiming, sending, marking.
+//! One worker: claims a batch, sends it, marks it.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use tokio_postgres::{Client, Error, Row, Statement};
-use uuid::Uuid;
+use tokio_postgres::{Client, Error};
 
+use super::claims::{Claims, Settings};
 use super::post::Post;
-
-/// Which rows a worker claims first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    /// The oldest.
-    #[default]
-    Id,
-    /// The rows of one aggregate together: `ORDER BY aggregate_id, aggregate_seq`.
-    Aggregate,
-}
-
-/// How a worker works.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Rows claimed at once.
-    pub batch: u32,
-    /// How long a claim lasts.
-    pub lease: Duration,
-    /// Which rows come first.
-    pub order: Order,
-    /// Claims after which a row that fails is dead.
-    pub max_attempts: i32,
-}
-
-impl Default for Settings {
-    /// What articles suggest: 50 rows for 30 s, the oldest first, 8 attempts.
-    fn default() -> Self {
-        Self { batch: 50, lease: Duration::from_secs(30), order: Order::Id, max_attempts: 8 }
-    }
-}
-
-/// A row under a lease.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// Primary key.
-    pub id: i64,
-    /// Identity towards receivers.
-    pub event_id: Uuid,
-    /// Kind of the aggregate.
-    pub aggregate_type: String,
-    /// Identity of the aggregate.
-    pub aggregate_id: String,
-    /// Number within the aggregate.
-    pub aggregate_seq: i64,
-    /// Kind of the event.
-    pub event_type: String,
-    /// JSON text, as jsonb writes it.
-    pub payload: String,
-    /// Claims so far, this one included.
-    pub attempts: i32,
-}
-
-impl Claimed {
-    fn read(row: &Row) -> Result<Self, Error> {
-        Ok(Self {
-            id: row.try_get(0)?,
-            event_id: row.try_get(1)?,
-            aggregate_type: row.try_get(2)?,
-            aggregate_id: row.try_get(3)?,
-            aggregate_seq: row.try_get(4)?,
-            event_type: row.try_get(5)?,
-            payload: row.try_get(6)?,
-            attempts: row.try_get(7)?,
-        })
-    }
-
-    /// The JSON body that is sent.
-    #[must_use]
-    pub fn envelope(&self) -> String {
-        let text = |value: &str| serde_json::Value::from(value).to_string();
-        format!(
-            r#"{{"event_id":"{}","type":{},"aggregate_type":{},"aggregate_id":{},"sequence":{},"data":{}}}"#,
-            self.event_id,
-            text(&self.event_type),
-            text(&self.aggregate_type),
-            text(&self.aggregate_id),
-            self.aggregate_seq,
-            self.payload
-        )
-    }
-}
 
 /// What became of one batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,12 +22,8 @@ pub struct Batch {
 
 /// One worker with its connection to the database and its connection to the receiver.
 pub struct Worker {
-    client: Client,
+    claims: Claims,
     post: Post,
-    settings: Settings,
-    claim: Statement,
-    sent: Statement,
-    failed: Statement,
 }
 
 impl Worker {
@@ -118,28 +32,7 @@ impl Worker {
     /// # Errors
     /// When the database refuses.
     pub async fn prepare(client: Client, post: Post, settings: Settings) -> Result<Self, Error> {
-        let claim = match settings.order {
-            Order::Id => include_str!("claim_by_id.sql"),
-            Order::Aggregate => include_str!("claim_by_aggregate.sql"),
-        };
-        Ok(Self {
-            claim: client.prepare(claim).await?,
-            sent: client.prepare(include_str!("mark_sent.sql")).await?,
-            failed: client.prepare(include_str!("mark_failed.sql")).await?,
-            client,
-            post,
-            settings,
-        })
-    }
-
-    /// Takes a batch under a lease, in whatever order the database returns it.
-    ///
-    /// # Errors
-    /// When the database refuses.
-    pub async fn claim_batch(&self) -> Result<Vec<Claimed>, Error> {
-        let lease_ms = self.settings.lease.as_secs_f64() * 1_000.0;
-        let rows = self.client.query(&self.claim, &[&i64::from(self.settings.batch), &lease_ms]).await?;
-        rows.iter().map(Claimed::read).collect()
+        Ok(Self { claims: Claims::prepare(client, settings).await?, post })
     }
 
     /// Claims one batch, sends it row by row, and marks each row in a transaction of its own.
@@ -147,7 +40,7 @@ impl Worker {
     /// # Errors
     /// When the database refuses; what the receiver refuses is part of the result.
     pub async fn work_batch(&mut self) -> Result<Batch, Error> {
-        let claimed = self.claim_batch().await?;
+        let claimed = self.claims.claim().await?;
         let mut batch = Batch { claimed: claimed.len() as u64, ..Batch::default() };
         let mut failing: HashSet<(&str, &str)> = HashSet::new();
         for event in &claimed {
@@ -158,14 +51,11 @@ impl Worker {
             }
             match self.post.send(event).await {
                 Ok(()) => {
-                    self.client.execute(&self.sent, &[&event.id]).await?;
+                    self.claims.mark_sent(event).await?;
                     batch.sent += 1;
                 }
                 Err(error) => {
-                    let reason = error.to_string();
-                    let arguments: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
-                        [&event.id, &self.settings.max_attempts, &reason];
-                    self.client.execute(&self.failed, &arguments).await?;
+                    self.claims.mark_failed(event, &error).await?;
                     failing.insert(aggregate);
                     batch.failed += 1;
                 }
