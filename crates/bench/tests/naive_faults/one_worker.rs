@@ -54,7 +54,7 @@ async fn what_is_behind_a_failed_event_is_overtaken_while_it_is_leased_and_never
 
     let overtaken = naive.order_violations.len();
     println!(
-        "2b, out of order: reference {overtaken} of 10 aggregates, Postbox {}",
+        "2b, out of order: reference {overtaken} events of 10 aggregates, Postbox {}",
         ours.order_violations.len()
     );
     assert!(overtaken >= 1, "the reference shows the fault");
