@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use postbox_core::operations::Operations;
 use postbox_core::store::Store;
-use postbox_postgres::PostgresStore;
+use postbox_core::wake_up::WakeUp;
+use postbox_postgres::{NotifyWakeUp, PostgresStore};
 use postbox_sqlite::SqliteStore;
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::cli::Global;
-use crate::config::{Config, Secrets};
+use crate::config::{Config, Secrets, WakeUpChoice};
 use crate::error::CommandError;
 
 /// Schemes of databases that this build knows, as an error lists them.
@@ -77,6 +78,34 @@ impl Target {
         }
     }
 
+    /// Switches the announcement of new events.
+    ///
+    /// # Errors
+    /// When the database has none, cannot be reached, or refuses.
+    pub(crate) async fn announce_events(&self, on: bool) -> Result<(), CommandError> {
+        match self {
+            Self::Postgres { url, schema } => {
+                let store = PostgresStore::connect(url.expose_secret(), schema.as_deref())?;
+                Ok(store.announce_events(on).await?)
+            }
+            Self::Sqlite { .. } => Err(only_postgres("--notify")),
+        }
+    }
+
+    /// What tells the relay of new events before its next poll; `None` for polling alone.
+    ///
+    /// # Errors
+    /// When this database does not have it.
+    pub(crate) fn wake_up(&self, choice: WakeUpChoice) -> Result<Option<Arc<dyn WakeUp>>, CommandError> {
+        match (choice, self) {
+            (WakeUpChoice::Poll, _) => Ok(None),
+            (WakeUpChoice::Notify, Self::Postgres { url, schema }) => {
+                Ok(Some(Arc::new(NotifyWakeUp::new(url.expose_secret(), schema.as_deref())?)))
+            }
+            (WakeUpChoice::Notify, Self::Sqlite { .. }) => Err(only_postgres("wake_up = \"notify\"")),
+        }
+    }
+
     /// The SQL that `postbox migrate` would run on an empty database.
     pub(crate) fn migration_sql(&self) -> String {
         match self {
@@ -84,6 +113,11 @@ impl Target {
             Self::Sqlite { .. } => postbox_sqlite::migration_sql(),
         }
     }
+}
+
+fn only_postgres(what: &str) -> CommandError {
+    let help = "SQLite is polled: a shorter [relay] poll_interval makes it quicker";
+    CommandError::usage(format!("{what} needs PostgreSQL"), help)
 }
 
 impl fmt::Display for Target {

@@ -9,6 +9,7 @@
 //! | [`Engine::read_done`], [`Engine::read_failed`] | [`Engine::next_start`]: which attempt to start |
 //! | [`Engine::attempt_ended`] | [`Engine::next_settle`]: which outcomes to record |
 //! | [`Engine::settled`] | [`Engine::take_cancelled`]: which attempts to abort |
+//! | [`Engine::heard_news`] | |
 //! | [`Engine::drain`], [`Engine::drain_all`] | [`Engine::take_drained`]: which terms can be handed back |
 //! | [`Engine::set_destinations`] | [`Engine::take_gone`]: which destinations are to be disabled |
 //! | | [`Engine::next_wake`]: when to ask again at the latest |

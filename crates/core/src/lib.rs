@@ -15,3 +15,4 @@ pub mod retry;
 pub mod route;
 pub mod sink;
 pub mod store;
+pub mod wake_up;

@@ -26,6 +26,10 @@ mod settling;
 mod store;
 #[cfg(feature = "store")]
 mod target;
+#[cfg(feature = "store")]
+mod wake_up;
 
 #[cfg(feature = "store")]
 pub use store::PostgresStore;
+#[cfg(feature = "store")]
+pub use wake_up::NotifyWakeUp;

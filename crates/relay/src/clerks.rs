@@ -4,6 +4,7 @@
 //! call: a database call that is broken off half-way leaves its connection out of step.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use postbox_core::delivery::ParkedLane;
@@ -14,6 +15,7 @@ use postbox_core::outcome::Outcome;
 use postbox_core::store::{
     Arrival, DueRequest, RefillRequest, Scan, SettleBatch, SettleReport, Store, StoreError,
 };
+use postbox_core::wake_up::{Heard, WakeUp};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Pause before a settle is repeated; it doubles up to [`LONGEST_PAUSE`].
@@ -21,6 +23,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause between two tries while the database does not answer.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before a wake-up that failed is tried again; it doubles up to [`LONGEST_DEAF_PAUSE`].
+const FIRST_DEAF_PAUSE: Duration = Duration::from_millis(250);
+
+/// Longest pause between two tries of a wake-up: polling serves meanwhile.
+const LONGEST_DEAF_PAUSE: Duration = Duration::from_secs(30);
 
 /// Everything that can happen to a relay, in the one queue that its main task works off.
 #[derive(Debug)]
@@ -37,6 +45,11 @@ pub(crate) enum Happening {
     Lease(Result<LeaseAnswer, StoreError>, Instant),
     HandedBack(Result<(), StoreError>),
     Left,
+    /// The wake-up hears of everything from now on.
+    Listening,
+    News,
+    /// The wake-up hears nothing any more.
+    Deaf(StoreError),
 }
 
 /// An order to the reading task.
@@ -104,6 +117,38 @@ pub(crate) async fn settle(
                 }
             }
         }
+    }
+}
+
+/// Listens for news until nobody wants to hear of them. While it cannot, the relay polls.
+pub(crate) async fn listen(
+    wake_up: Arc<dyn WakeUp>,
+    untold: Arc<AtomicBool>,
+    to: UnboundedSender<Happening>,
+) {
+    let mut pause = FIRST_DEAF_PAUSE;
+    loop {
+        let listening = AtomicBool::new(false);
+        let heard = |heard| match heard {
+            Heard::Listening => {
+                listening.store(true, Ordering::Relaxed);
+                let _ = to.send(Happening::Listening);
+            }
+            // One message in the queue says as much as a thousand.
+            Heard::News if untold.swap(false, Ordering::AcqRel) => {
+                let _ = to.send(Happening::News);
+            }
+            Heard::News => {}
+        };
+        let error = wake_up.listen(&heard).await;
+        if listening.load(Ordering::Relaxed) {
+            pause = FIRST_DEAF_PAUSE;
+        }
+        if to.send(Happening::Deaf(error)).is_err() {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_DEAF_PAUSE);
     }
 }
 

@@ -9,9 +9,10 @@ use postbox_core::engine::{Counters, Limits, Unrouted};
 use postbox_core::lease::DEFAULT_LEASE_TTL;
 use postbox_core::sink::Sink;
 use postbox_core::store::StoreError;
+use postbox_core::wake_up::WakeUp;
 
 /// How a relay works.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct RelayConfig {
     /// For people: host name and process id.
     pub label: String,
@@ -25,6 +26,8 @@ pub struct RelayConfig {
     pub limits: Limits,
     /// What becomes of events that no route matches.
     pub unrouted: Unrouted,
+    /// Hears of new events before the next poll; `None`: polling alone.
+    pub wake_up: Option<Arc<dyn WakeUp>>,
     /// Decides the jitter of retries.
     pub seed: u64,
 }
@@ -38,6 +41,7 @@ impl Default for RelayConfig {
             once: false,
             limits: Limits::default(),
             unrouted: Unrouted::default(),
+            wake_up: None,
             // Any number will do, as long as two relays differ.
             seed: uuid::Uuid::now_v7().as_u64_pair().1,
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use postbox_core::engine::{Answer, AttemptId, Engine, Moment, Notice};
@@ -56,6 +57,10 @@ struct Relay {
     read_failures: u32,
     settle_failing: bool,
     lease_failing: bool,
+    /// No message about news is in the queue.
+    untold: Arc<AtomicBool>,
+    /// The wake-up failed and that was said.
+    deaf: bool,
 }
 
 /// Runs a relay until `shutdown` is cancelled (or, with [`RelayConfig::once`], until nothing is left to do).
@@ -81,6 +86,11 @@ pub async fn run(
     tokio::spawn(clerks::read(Arc::clone(&store), read_orders, happenings.clone()));
     tokio::spawn(clerks::settle(Arc::clone(&store), settle_orders, happenings.clone()));
     tokio::spawn(clerks::lease(Arc::clone(&store), lease_orders, happenings.clone()));
+    let untold = Arc::new(AtomicBool::new(true));
+    let listener = config.wake_up.clone().map(|wake_up| {
+        let listening = clerks::listen(wake_up, Arc::clone(&untold), happenings.clone());
+        tokio::spawn(listening).abort_handle()
+    });
     let destinations = bindings.iter().map(|binding| binding.destination.clone()).collect();
     let began = Instant::now();
     let mut relay = Relay {
@@ -104,10 +114,15 @@ pub async fn run(
         read_failures: 0,
         settle_failing: false,
         lease_failing: false,
+        untold,
+        deaf: false,
     };
     while relay.phase != Phase::Done {
         relay.work();
         relay.wait(&mut inbox, &shutdown).await;
+    }
+    if let Some(listener) = listener {
+        listener.abort();
     }
     match relay.fatal {
         Some(error) => Err(error.into()),
@@ -338,6 +353,21 @@ impl Relay {
                 }
             }
             Happening::Left => self.phase = Phase::Done,
+            Happening::Listening => {
+                self.deaf = false;
+                tracing::info!("listening: new events are heard of as they commit");
+                self.engine.heard_news(now);
+            }
+            Happening::News => {
+                // Whatever commits from here on is told again.
+                self.untold.store(true, Ordering::Release);
+                self.engine.heard_news(now);
+            }
+            Happening::Deaf(error) => {
+                if !std::mem::replace(&mut self.deaf, true) {
+                    tracing::warn!(error = %chain(&error), "cannot listen for new events; polling until it works");
+                }
+            }
         }
     }
 

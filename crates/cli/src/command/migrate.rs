@@ -1,6 +1,6 @@
 //! `postbox migrate`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::cli::Global;
 use crate::database::{Database, Target};
@@ -15,6 +15,17 @@ pub(crate) struct Migrate {
     /// Print the SQL instead, for people who run their own migration tool. Connects to nothing.
     #[arg(long)]
     print: bool,
+
+    /// Have every transaction that writes events announce it (PostgreSQL), for relays with wake_up = "notify"; or end
+    /// that. Producers pay for it: docs/operations.md.
+    #[arg(long, value_enum, value_name = "ON|OFF", conflicts_with = "print")]
+    notify: Option<Switch>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 impl Migrate {
@@ -29,6 +40,14 @@ impl Migrate {
             [] => say(format!("{target}: the tables are current")),
             [one] => say(format!("{target}: applied migration {one}")),
             [first, .., last] => say(format!("{target}: applied migrations {first} to {last}")),
+        }?;
+        match self.notify {
+            None => Ok(()),
+            Some(switch) => {
+                target.announce_events(switch == Switch::On).await?;
+                let now = if switch == Switch::On { "are" } else { "are not" };
+                say(format!("{target}: new events {now} announced"))
+            }
         }
     }
 }

@@ -40,10 +40,11 @@ impl Relay {
         let bindings = bindings(&config)?;
         logging::start(self.log_format)?;
         let database = Database::open(&target)?;
+        let wake_up = target.wake_up(config.relay.wake_up)?;
+        let settings = RelayConfig { wake_up, ..self.settings(&config) };
         let names: Vec<&str> = config.destinations.iter().map(|found| found.name.value.as_str()).collect();
         tracing::info!(database = %target, destinations = names.join(","), once = self.once, "relay starts");
-        let relay =
-            Box::pin(postbox_relay::run(self.settings(&config), database.store(), bindings, shutdown));
+        let relay = Box::pin(postbox_relay::run(settings, database.store(), bindings, shutdown));
         let summary = relay.await?;
         say(tell(&summary))?;
         if self.once { complain_about_the_rest(&summary, database.operations()).await } else { Ok(()) }

@@ -18,3 +18,4 @@ pub(crate) use default::DEFAULT_TEXT;
 pub(crate) use destination::DestinationConfig;
 pub(crate) use duration::{parse_duration, show_duration};
 pub(crate) use load::{Config, ConfigError, DEFAULT_FILE, Secrets};
+pub(crate) use relay::WakeUpChoice;

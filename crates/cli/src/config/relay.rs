@@ -6,6 +6,15 @@ use postbox_core::engine::Unrouted;
 
 use super::document::{Located, Section};
 
+/// How a relay hears of new events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WakeUpChoice {
+    /// By looking.
+    Poll,
+    /// The database tells it as well.
+    Notify,
+}
+
 /// How the relay works.
 #[derive(Debug, Clone)]
 pub(crate) struct RelaySection {
@@ -14,6 +23,7 @@ pub(crate) struct RelaySection {
     pub(crate) drain_timeout: Duration,
     pub(crate) max_in_flight: usize,
     pub(crate) unrouted: Unrouted,
+    pub(crate) wake_up: WakeUpChoice,
 }
 
 /// The keys that a file gives; one that is absent, or wrong and therefore noted, is `None`.
@@ -24,6 +34,7 @@ pub(crate) struct RelayOverrides {
     pub(crate) drain_timeout: Option<Duration>,
     pub(crate) max_in_flight: Option<usize>,
     pub(crate) unrouted: Option<Unrouted>,
+    pub(crate) wake_up: Option<WakeUpChoice>,
 }
 
 impl RelayOverrides {
@@ -38,6 +49,8 @@ impl RelayOverrides {
                 .map(|found| found.value),
             max_in_flight: section.count("max_in_flight", 1..=100_000),
             unrouted: section.choice("unrouted", &[("park", Unrouted::Park), ("skip", Unrouted::Skip)]),
+            wake_up: section
+                .choice("wake_up", &[("poll", WakeUpChoice::Poll), ("notify", WakeUpChoice::Notify)]),
         };
         section.finish();
         found
@@ -51,6 +64,7 @@ impl RelayOverrides {
             drain_timeout: self.drain_timeout?,
             max_in_flight: self.max_in_flight?,
             unrouted: self.unrouted?,
+            wake_up: self.wake_up?,
         })
     }
 
@@ -62,6 +76,7 @@ impl RelayOverrides {
             drain_timeout: self.drain_timeout.unwrap_or(base.drain_timeout),
             max_in_flight: self.max_in_flight.unwrap_or(base.max_in_flight),
             unrouted: self.unrouted.unwrap_or(base.unrouted),
+            wake_up: self.wake_up.unwrap_or(base.wake_up),
         }
     }
 }

@@ -159,3 +159,9 @@ fn completions_are_printed_for_the_usual_shells() {
         Bench::empty().run(&["completions", shell]).succeeded().says(&["dead-letters"]);
     }
 }
+
+#[test]
+fn announcements_are_asked_of_a_database_that_has_none() {
+    let bench = Bench::migrated();
+    bench.run(&["migrate", "--notify", "on"]).ended_with(2).complains(&["needs PostgreSQL", "poll_interval"]);
+}

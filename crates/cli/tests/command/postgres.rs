@@ -121,3 +121,35 @@ fn a_single_run_that_the_database_refuses_ends_with_the_reason() {
         .ended_with(5)
         .complains(&["permission denied", "docs/configuration.md"]);
 }
+
+#[test]
+fn a_relay_that_is_told_of_events_goes_on_polling_while_nobody_tells_it() {
+    let database = PgCluster::shared().database();
+    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
+    bench.run(&["migrate", "--notify", "on"]).succeeded().says(&["new events are announced"]);
+    bench.write_destination(&receiver.url(), "");
+    let config = std::fs::read_to_string(bench.path("postbox.toml")).unwrap();
+    let config = config.replace("[relay]", "[relay]\nwake_up = \"notify\"");
+    std::fs::write(bench.path("postbox.toml"), config).unwrap();
+    let mut relay = bench.start(&["relay"]);
+    let produce = || {
+        database.sql(
+            "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('order', '42', 'order.confirmed', '{}')",
+        )
+    };
+    bench.wait_for_log("heard of as they commit");
+    produce();
+    receiver.wait_for(1);
+    bench.run(&["migrate", "--notify", "off"]).succeeded();
+    let listeners = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                     WHERE datname = current_database() AND query LIKE '%outbox_announce%' AND pid <> pg_backend_pid()";
+    database.sql(listeners);
+    bench.wait_for_log("polling until it works");
+    produce();
+    receiver.wait_for(2);
+    bench.run(&["migrate", "--notify", "on"]).succeeded();
+    crate::bench::eventually(|| bench.log().matches("heard of as they commit").count() == 2);
+    relay.signal("TERM");
+    assert_eq!(relay.wait(), Some(0));
+}

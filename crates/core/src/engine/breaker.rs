@@ -173,6 +173,11 @@ mod tests {
         Breaker::new(Some(BreakerPolicy { consecutive: 3, minimum: 10, ..BreakerPolicy::default() }))
     }
 
+    /// Failures and successes in turn.
+    fn mixture(count: u64) -> impl Iterator<Item = (u64, Health)> {
+        (0..count).zip([Health::Bad, Health::Good].into_iter().cycle())
+    }
+
     fn end(breaker: &mut Breaker, now: Moment, id: u64, health: Health) {
         breaker.started(AttemptId(id));
         breaker.ended(now, AttemptId(id), health, 0.5);
@@ -192,9 +197,8 @@ mod tests {
     #[test]
     fn a_failure_rate_opens_it_once_there_are_enough_attempts() {
         let mut breaker = breaker();
-        let mixture = [Health::Bad, Health::Good];
-        for n in 0..9 {
-            end(&mut breaker, SECOND, n, mixture[n as usize % 2]);
+        for (n, health) in mixture(9) {
+            end(&mut breaker, SECOND, n, health);
             assert!(breaker.is_closed());
         }
         end(&mut breaker, SECOND, 10, Health::Bad);
@@ -204,8 +208,8 @@ mod tests {
     #[test]
     fn failures_from_before_the_window_are_forgotten() {
         let mut breaker = breaker();
-        for n in 0..9 {
-            end(&mut breaker, SECOND, n, [Health::Bad, Health::Good][n as usize % 2]);
+        for (n, health) in mixture(9) {
+            end(&mut breaker, SECOND, n, health);
         }
         end(&mut breaker, 60 * SECOND, 10, Health::Bad);
         assert!(breaker.is_closed());

@@ -56,6 +56,8 @@ pub(super) struct Feed {
     pub(super) due_pace: Pace,
     /// The terms under which the outstanding read was asked for.
     outstanding: Option<Vec<Term>>,
+    /// Something may be new that the outstanding read did not see.
+    news: bool,
     /// The last complete scan since anything happened found nothing.
     scan_clean: bool,
     /// The last look at what is due since anything happened found nothing.
@@ -69,6 +71,7 @@ impl Feed {
             scan_pace: Pace::new(),
             due_pace: Pace::new(),
             outstanding: None,
+            news: false,
             scan_clean: false,
             due_clean: false,
         }
@@ -124,8 +127,20 @@ impl Feed {
         read
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self, now: Moment) {
         self.outstanding = None;
+        if std::mem::take(&mut self.news) {
+            self.scan_pace.hurry(now);
+        }
+    }
+
+    /// There may be something new on the to-do list.
+    pub(super) fn heard_news(&mut self, now: Moment) {
+        if self.is_reading() {
+            self.news = true;
+        } else {
+            self.scan_pace.hurry(now);
+        }
     }
 
     /// Whether the outstanding read was asked for in the shard's current term.
@@ -169,5 +184,55 @@ impl Feed {
         self.outstanding = None;
         self.scan_pace.looked(now, false, pause);
         self.due_pace.looked(now, false, pause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::ShardScanned;
+
+    const IDLE: Duration = Duration::from_secs(3_600);
+
+    fn idle() -> Feed {
+        let mut feed = Feed::new();
+        feed.gained(Moment::ZERO, Term { shard: 7, epoch: 1 });
+        look(&mut feed, Moment::ZERO);
+        feed
+    }
+
+    fn look(feed: &mut Feed, now: Moment) {
+        let request = crate::store::ScanRequest {
+            shards: feed.scans(),
+            rows_per_shard: 1,
+            rows_per_lane: 1,
+            saturated: Vec::new(),
+        };
+        feed.begin(Read::Scan(request));
+        let nothing = ShardScanned { shard: 7, cursor: 0, floor: 0, more: false };
+        feed.scanned(now, &Scan { rows: Vec::new(), shards: vec![nothing] }, false, IDLE);
+    }
+
+    #[test]
+    fn news_is_looked_at_at_once() {
+        let mut feed = idle();
+        feed.end(Moment::ZERO);
+        assert!(feed.scan_pace.next_at() > Moment::ZERO);
+        feed.heard_news(Moment::ZERO);
+        assert_eq!(feed.scan_pace.next_at(), Moment::ZERO);
+    }
+
+    #[test]
+    fn news_during_a_look_is_looked_at_after_it() {
+        let mut feed = idle();
+        feed.heard_news(Moment::ZERO);
+        let now = Duration::from_millis(1);
+        look(&mut feed, now);
+        assert!(feed.scan_pace.next_at() > now);
+        feed.end(now);
+        assert_eq!(feed.scan_pace.next_at(), now);
+        look(&mut feed, now);
+        feed.end(now);
+        assert!(feed.scan_pace.next_at() > now, "the same news was looked at twice");
     }
 }

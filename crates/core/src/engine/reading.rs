@@ -106,6 +106,11 @@ impl Engine {
         news.map(|row| (row.shard, row.id)).collect()
     }
 
+    /// There may be something new on the to-do list: it is looked at without waiting for the next poll.
+    pub fn heard_news(&mut self, now: Moment) {
+        self.feed.heard_news(now);
+    }
+
     /// The outstanding read was answered.
     pub fn read_done(&mut self, now: Moment, answer: Answer) {
         match answer {
@@ -130,17 +135,17 @@ impl Engine {
                 }
             }
         }
-        self.end_read();
+        self.end_read(now);
     }
 
     /// The outstanding read failed; nothing is read before `pause` has passed.
     pub fn read_failed(&mut self, now: Moment, pause: Duration) {
         self.feed.failed(now, pause);
-        self.end_read();
+        self.end_read(now);
     }
 
-    fn end_read(&mut self) {
-        self.feed.end();
+    fn end_read(&mut self, now: Moment) {
+        self.feed.end(now);
         for trail in std::mem::take(&mut self.fading) {
             self.window.lay(&trail);
         }
