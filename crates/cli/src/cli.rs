@@ -48,6 +48,7 @@ pub(crate) enum Command {
     DeadLetters(command::dead_letters::DeadLetters),
     Replay(command::replay::Replay),
     Prune(command::prune::Prune),
+    Listen(command::listen::Listen),
     Demo(command::demo::Demo),
     Completions(command::completions::Completions),
 }

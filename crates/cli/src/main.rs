@@ -7,11 +7,14 @@ mod config;
 mod confirm;
 mod database;
 mod demo;
+mod dice;
 mod error;
 mod exit;
+mod listen;
 mod logging;
 mod moment;
 mod output;
+mod receiver;
 mod report;
 mod selection;
 mod shutdown;
@@ -62,6 +65,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::DeadLetters(dead_letters) => dead_letters.run(global).await,
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
+        Command::Listen(listen) => listen.run().await,
         Command::Demo(demo) => demo.run().await,
         Command::Completions(completions) => completions.run(),
     }

@@ -5,6 +5,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod init;
+pub(crate) mod listen;
 pub(crate) mod migrate;
 pub(crate) mod prune;
 pub(crate) mod relay;

@@ -19,3 +19,4 @@ pub(crate) use destination::DestinationConfig;
 pub(crate) use duration::{parse_duration, show_duration};
 pub(crate) use load::{Config, ConfigError, DEFAULT_FILE, Secrets};
 pub(crate) use relay::WakeUpChoice;
+pub(crate) use secret::SecretRef;

@@ -28,8 +28,8 @@ impl SecretRef {
     /// What an operator does when it is missing.
     pub(crate) fn remedy(&self) -> String {
         match self {
-            Self::Env(name) => format!("set {name} for the relay's process"),
-            Self::File(path) => format!("make {} readable for the relay's user", path.display()),
+            Self::Env(name) => format!("set {name} for this process"),
+            Self::File(path) => format!("make {} readable for the user of this process", path.display()),
         }
     }
 

@@ -2,7 +2,6 @@
 //!
 //! The shop and the receiver live in this process; the relay is the real command in a process of its own.
 
-mod dice;
 mod ledger;
 mod narration;
 mod play;

@@ -1,22 +1,15 @@
-//! The receiver: an HTTP server that writes down what it really got, and misbehaves now and then.
+//! The receiver: it writes down what it really got, and misbehaves now and then.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use http::StatusCode;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::dice::Dice;
+use crate::dice::Dice;
+use crate::receiver::{Answer, Arrived, Receive, Server};
 
 /// Requests answered 503, in percent.
 pub(super) const REFUSED_PERCENT: u64 = 4;
@@ -80,9 +73,8 @@ impl Record {
 /// An open receiver; dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    address: SocketAddr,
     counter: Arc<Counter>,
-    _accepting: JoinSet<()>,
+    server: Server,
 }
 
 /// What all connections share.
@@ -100,15 +92,13 @@ impl Receiver {
     /// When no port can be bound.
     pub(super) async fn open(seed: u64) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
         let counter = Arc::new(Counter { seed, record: Mutex::default(), taken: watch::Sender::new(0) });
-        let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::clone(&counter)));
-        Ok(Self { address, counter, _accepting: accepting })
+        let server = Server::on(listener, Arc::clone(&counter))?;
+        Ok(Self { counter, server })
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}/orders", self.address)
+        format!("http://{}/orders", self.server.address())
     }
 
     /// Number of different or repeated events taken, as it grows.
@@ -133,7 +123,7 @@ impl Counter {
     }
 
     /// Writes a request down and decides what to do with it; `None` when it carries no event.
-    fn receive(&self, attempt: u64, body: &[u8]) -> Option<(usize, Verdict)> {
+    fn take_down(&self, attempt: u64, body: &[u8]) -> Option<(usize, Verdict)> {
         #[derive(serde::Deserialize)]
         struct Envelope {
             event_id: Uuid,
@@ -177,46 +167,19 @@ impl Counter {
     }
 }
 
-async fn accept(listener: TcpListener, counter: Arc<Counter>) {
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        connections.spawn(serve(stream, Arc::clone(&counter)));
-        while connections.try_join_next().is_some() {}
+impl Receive for Counter {
+    async fn receive(&self, request: Arrived) -> Answer {
+        let attempt = request.header("postbox-attempt").and_then(|value| value.parse().ok());
+        let Some((receipt, verdict)) = self.take_down(attempt.unwrap_or_default(), &request.body) else {
+            return Answer::status(StatusCode::BAD_REQUEST);
+        };
+        tokio::time::sleep(WORK).await;
+        let answer = match verdict {
+            Verdict::Taken => Answer::status(StatusCode::OK),
+            Verdict::AnswerLost => return Answer::Lost,
+            Verdict::Refused => Answer::status(StatusCode::SERVICE_UNAVAILABLE),
+        };
+        self.answered(receipt);
+        answer
     }
-}
-
-async fn serve(stream: TcpStream, counter: Arc<Counter>) {
-    // Without it each answer would wait for the sender's delayed acknowledgement.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| answer(request, Arc::clone(&counter)));
-    // An error is a connection that ended, which is the sender's business to notice.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-}
-
-/// Ends the connection without an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer is lost")]
-struct AnswerLost;
-
-async fn answer(
-    request: Request<Incoming>,
-    counter: Arc<Counter>,
-) -> Result<Response<Empty<Bytes>>, AnswerLost> {
-    let attempt =
-        request.headers().get("postbox-attempt").and_then(|value| value.to_str().ok()?.parse().ok());
-    let body = request.into_body().collect().await.map_err(|_| AnswerLost)?.to_bytes();
-    let mut response = Response::new(Empty::new());
-    let Some((receipt, verdict)) = counter.receive(attempt.unwrap_or_default(), &body) else {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-        return Ok(response);
-    };
-    tokio::time::sleep(WORK).await;
-    match verdict {
-        Verdict::Taken => {}
-        Verdict::AnswerLost => return Err(AnswerLost),
-        Verdict::Refused => *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE,
-    }
-    counter.answered(receipt);
-    Ok(response)
 }

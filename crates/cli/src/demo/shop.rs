@@ -9,8 +9,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::dice::Dice;
 use super::stage::connect;
+use crate::dice::Dice;
 
 /// What happens to an order, in this order; the events' types.
 pub(super) const STEPS: [&str; 3] = ["order.confirmed", "order.packed", "order.shipped"];

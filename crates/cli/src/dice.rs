@@ -2,17 +2,17 @@
 
 /// The splitmix64 generator: <https://prng.di.unimi.it/splitmix64.c>.
 #[derive(Debug, Clone)]
-pub(super) struct Dice {
+pub(crate) struct Dice {
     state: u64,
 }
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// Dice for one occasion, which is named by numbers: they fall the same however often and whenever it comes.
-    pub(super) fn of(seed: u64, occasion: &[u64]) -> Self {
+    pub(crate) fn of(seed: u64, occasion: &[u64]) -> Self {
         let mut dice = Self::new(seed);
         for &number in occasion {
             dice.state = dice.roll() ^ number;
@@ -29,12 +29,18 @@ impl Dice {
     }
 
     /// A number from 0 to `bound` − 1; 0 when `bound` is 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound.max(1)
     }
 
+    /// Whether something happens that has this probability, 0 to 1.
+    pub(crate) fn falls_within(&mut self, probability: f64) -> bool {
+        // 53 bits are what a double holds exactly.
+        ((self.roll() >> 11) as f64) < probability * (1_u64 << 53) as f64
+    }
+
     /// Whether something of this probability in percent happens.
-    pub(super) fn happens(&mut self, percent: u64) -> bool {
+    pub(crate) fn happens(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 }
