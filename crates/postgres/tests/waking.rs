@@ -1,5 +1,6 @@
 //! Hearing of new events before the next poll.
 #![cfg(feature = "store")]
+#![expect(clippy::unwrap_used, reason = "a panic is the failing assertion")]
 
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ async fn migrated(database: &Database<'_>) -> PostgresStore {
 fn listen(database: &Database<'_>) -> (UnboundedReceiver<Heard>, JoinHandle<StoreError>) {
     let wake_up = Arc::new(NotifyWakeUp::new(&database.url(), None).unwrap());
     let (said, heard) = unbounded_channel();
-    let listening = tokio::spawn(async move { wake_up.listen(&move |what| drop(said.send(what))).await });
+    let hear = move |what| {
+        let _ = said.send(what);
+    };
+    let listening = tokio::spawn(async move { wake_up.listen(&hear).await });
     (heard, listening)
 }
 
