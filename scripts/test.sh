@@ -49,6 +49,20 @@ install_postgres() {
     have_postgres || die "the package postgresql is installed, but there is no initdb"
 }
 
+# Programs in Python that tests start, with the packages of their users. Made anew when the list changes.
+prepare_python() {
+    local list=crates/testkit/python/requirements.txt home=target/python
+    cmp -s "$list" "$home/installed.txt" && return
+    have python3 || install_packages python3
+    # Debian keeps what makes environments in a package of its own.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages python3-venv
+    rm -rf "$home"
+    python3 -m venv "$home" || die "python3 cannot make an environment in $home"
+    "$home/bin/python" -m pip install -q --disable-pip-version-check -r "$list" ||
+        die "pip cannot install the packages in $list: is the package index reachable?"
+    cp "$list" "$home/installed.txt"
+}
+
 if ! have cargo && [ -f "$HOME/.cargo/env" ]; then
     # shellcheck source=/dev/null
     . "$HOME/.cargo/env"
@@ -60,6 +74,7 @@ have_postgres || install_postgres
 # Incremental builds only help who changes the code and builds again; here they cost time and space.
 export CARGO_INCREMENTAL=0
 mkdir -p target
+prepare_python
 log=$(mktemp target/tests.XXXXXX)
 trap 'rm -f "$log"' EXIT
 

@@ -5,6 +5,7 @@ pub mod ledger;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod python;
 pub mod receiver;
 pub mod simulator;
 pub mod sink_conformance;

@@ -9,6 +9,7 @@ mod events;
 mod listening;
 mod postgres;
 mod pruning;
+mod python;
 mod receiver;
 mod relaying;
 mod shards;
