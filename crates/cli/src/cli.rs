@@ -48,6 +48,8 @@ pub(crate) enum Command {
     DeadLetters(command::dead_letters::DeadLetters),
     Replay(command::replay::Replay),
     Prune(command::prune::Prune),
+    #[command(subcommand)]
+    Inbox(command::inbox::Inbox),
     Listen(command::listen::Listen),
     Demo(command::demo::Demo),
     Completions(command::completions::Completions),

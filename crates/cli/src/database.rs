@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use postbox_core::inbox::{Inbox, Outgoing};
 use postbox_core::operations::Operations;
 use postbox_core::store::Store;
 use postbox_core::wake_up::WakeUp;
@@ -54,7 +55,11 @@ impl Target {
         Self::parse(url, global.schema.as_deref().or(config.schema.as_deref()))
     }
 
-    fn parse(url: &str, schema: Option<&str>) -> Result<Self, CommandError> {
+    /// What a URL says.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(crate) fn parse(url: &str, schema: Option<&str>) -> Result<Self, CommandError> {
         // The URL itself is in no message: it may hold a password.
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         match scheme {
@@ -113,6 +118,14 @@ impl Target {
             Self::Sqlite { .. } => postbox_sqlite::migration_sql(),
         }
     }
+
+    /// The SQL that `postbox migrate --inbox` would run on an empty database.
+    pub(crate) fn inbox_migration_sql(&self) -> String {
+        match self {
+            Self::Postgres { schema, .. } => postbox_postgres::schema::inbox_migration_sql(schema.as_deref()),
+            Self::Sqlite { .. } => postbox_sqlite::inbox_migration_sql(),
+        }
+    }
 }
 
 fn only_postgres(what: &str) -> CommandError {
@@ -149,6 +162,8 @@ fn without_password(url: &str) -> String {
 pub(crate) struct Database {
     store: Arc<dyn Store>,
     operations: Arc<dyn Operations>,
+    inbox: Arc<dyn Inbox>,
+    outgoing: Arc<dyn Outgoing>,
 }
 
 impl Database {
@@ -165,9 +180,14 @@ impl Database {
         }
     }
 
-    fn over<S: Store + Operations + 'static>(store: S) -> Self {
+    fn over<S: Store + Operations + Inbox + Outgoing + 'static>(store: S) -> Self {
         let store = Arc::new(store);
-        Self { store: Arc::clone(&store) as Arc<dyn Store>, operations: store }
+        Self {
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            operations: Arc::clone(&store) as Arc<dyn Operations>,
+            inbox: Arc::clone(&store) as Arc<dyn Inbox>,
+            outgoing: store,
+        }
     }
 
     /// For the relay.
@@ -178,6 +198,16 @@ impl Database {
     /// For an operator.
     pub(crate) fn operations(&self) -> &dyn Operations {
         &*self.operations
+    }
+
+    /// For a consumer's operator.
+    pub(crate) fn inbox(&self) -> &dyn Inbox {
+        &*self.inbox
+    }
+
+    /// For a comparison with an inbox.
+    pub(crate) fn outgoing(&self) -> &dyn Outgoing {
+        &*self.outgoing
     }
 }
 

@@ -10,6 +10,7 @@ mod demo;
 mod dice;
 mod error;
 mod exit;
+mod horizon;
 mod listen;
 mod logging;
 mod moment;
@@ -65,6 +66,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::DeadLetters(dead_letters) => dead_letters.run(global).await,
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
+        Command::Inbox(inbox) => inbox.run(global).await,
         Command::Listen(listen) => listen.run().await,
         Command::Demo(demo) => demo.run().await,
         Command::Completions(completions) => completions.run(),

@@ -8,6 +8,7 @@ pub mod delivery;
 pub mod destination;
 pub mod engine;
 pub mod event;
+pub mod inbox;
 pub mod lease;
 pub mod operations;
 pub mod outcome;

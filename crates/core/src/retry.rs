@@ -91,6 +91,14 @@ impl RetryPolicy {
         let base = self.delays.get(step).copied().unwrap_or_default();
         base.mul_f64((1.0 + self.jitter * (2.0 * dice - 1.0)).max(0.0))
     }
+
+    /// Longest time from the beginning of the first attempt to the end of the last one, when each takes all of its
+    /// `timeout`. A destination that asks for longer waits, or a relay that stands still, is not in it.
+    #[must_use]
+    pub fn longest_span(&self, timeout: Duration) -> Duration {
+        let waits = (1..self.attempts).map(|attempts| self.delay_after(attempts, 1.0));
+        waits.fold(timeout.saturating_mul(self.attempts), Duration::saturating_add)
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +107,14 @@ mod tests {
 
     fn failure(class: FailureClass) -> Failure {
         Failure::new(class, "answered 500")
+    }
+
+    #[test]
+    fn the_longest_span_of_the_default_schedule_is_its_delays_at_full_jitter_and_its_timeouts() {
+        let span = RetryPolicy::default().longest_span(Duration::from_secs(10));
+        assert_eq!(span.as_secs(), (5 + 30 + 120 + 600 + 1_800 + 7_200 + 21_600) * 12 / 10 + 80);
+        let once = RetryPolicy { attempts: 1, ..RetryPolicy::default() };
+        assert_eq!(once.longest_span(Duration::from_secs(10)), Duration::from_secs(10));
     }
 
     #[test]

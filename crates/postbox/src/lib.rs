@@ -9,9 +9,9 @@
 //!
 //! | feature | gives |
 //! |---|---|
-//! | `tokio-postgres` | `postbox::tokio_postgres::enqueue` |
-//! | `sqlx` | `postbox::sqlx::enqueue` (PostgreSQL) |
-//! | `rusqlite` | `postbox::rusqlite::enqueue` and `migrate` |
+//! | `tokio-postgres` | `postbox::tokio_postgres::enqueue` and `accept` |
+//! | `sqlx` | `postbox::sqlx::enqueue` and `accept` (PostgreSQL) |
+//! | `rusqlite` | `postbox::rusqlite::enqueue`, `accept` and `migrate` |
 //! | `relay` | `postbox::relay`: the relay in your own process, with the store of each driver above |
 //!
 //! Any other client writes an event with a plain statement in its own transaction:
@@ -20,6 +20,9 @@
 //! INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
 //! VALUES ('order', '4711', 'order.confirmed', '{"total": 4200}');
 //! ```
+//!
+//! `enqueue` writes an event next to the change that it tells of; `accept` remembers a received one next to what it made
+//! the receiver do, so that a repeat does nothing.
 //!
 //! # An event
 //!
@@ -37,6 +40,7 @@
 //! ```
 
 pub use postbox_core::event::{MAX_NAME_BYTES, NewEvent};
+pub use postbox_core::inbox::{Acceptance, MAX_CONSUMER_BYTES, Place, Succession};
 
 #[cfg(feature = "relay")]
 pub mod relay;

@@ -1,4 +1,4 @@
-//! Events in a transaction of the crate `rusqlite`.
+//! Events, written and accepted in a transaction of the crate `rusqlite`.
 //!
 //! ```
 //! use postbox::NewEvent;
@@ -16,4 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use postbox_sqlite::{EnqueueError, MigrateError, enqueue, migrate, migration_sql};
+pub use postbox_sqlite::{
+    AcceptError, EnqueueError, MigrateError, accept, accept_placed, enqueue, inbox_migration_sql, migrate,
+    migrate_inbox, migration_sql,
+};

@@ -1,4 +1,4 @@
-//! Events in a PostgreSQL transaction of the crate `sqlx`.
+//! Events, written and accepted in a PostgreSQL transaction of the crate `sqlx`.
 //!
 //! ```ignore
 //! use postbox::NewEvent;
@@ -10,6 +10,8 @@
 //! tx.commit().await?;
 //! ```
 
+pub use postbox_postgres::consumer::AcceptError;
+pub use postbox_postgres::consumer::sqlx::{accept, accept_in, accept_placed, accept_placed_in};
 pub use postbox_postgres::producer::EnqueueError;
 pub use postbox_postgres::producer::sqlx::{enqueue, enqueue_in};
-pub use postbox_postgres::schema::migration_sql;
+pub use postbox_postgres::schema::{inbox_migration_sql, migration_sql};

@@ -1,4 +1,4 @@
-//! Events in a transaction of the crate `tokio-postgres`.
+//! Events, written and accepted in a transaction of the crate `tokio-postgres`.
 //!
 //! ```no_run
 //! # async fn confirm(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -13,6 +13,8 @@
 //! # }
 //! ```
 
+pub use postbox_postgres::consumer::AcceptError;
+pub use postbox_postgres::consumer::tokio_postgres::{accept, accept_in, accept_placed, accept_placed_in};
 pub use postbox_postgres::producer::EnqueueError;
 pub use postbox_postgres::producer::tokio_postgres::{enqueue, enqueue_in};
-pub use postbox_postgres::schema::migration_sql;
+pub use postbox_postgres::schema::{inbox_migration_sql, migration_sql};

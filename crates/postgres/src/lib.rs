@@ -1,14 +1,19 @@
-//! Postbox on PostgreSQL 13 and newer: the tables, the producer's half, and the store that a relay works on.
+//! Postbox on PostgreSQL 13 and newer: the tables, the producer's and the consumer's half, and the store that a relay
+//! works on.
 //!
-//! Without the feature `store` nothing but the SQL text of [`schema`] and the enabled [`producer`] is compiled: a
-//! service that only writes events gets no TLS library and no connection handling.
+//! Without the feature `store` nothing but the SQL text of [`schema`] and the enabled halves are compiled: a
+//! service that only writes or receives events gets no TLS library and no connection handling.
 
 #[cfg(feature = "store")]
 mod connection;
+#[cfg(any(feature = "tokio-postgres", feature = "sqlx"))]
+pub mod consumer;
 #[cfg(feature = "store")]
 mod failure;
 #[cfg(feature = "store")]
 mod horizon;
+#[cfg(feature = "store")]
+mod inbox;
 #[cfg(feature = "store")]
 mod leasing;
 #[cfg(feature = "store")]

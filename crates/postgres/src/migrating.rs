@@ -1,35 +1,41 @@
 //! Bringing a database to the version that this program needs, and refusing one that it does not understand.
 
 use postbox_core::store::{StoreError, StoreErrorKind, StoreResult};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::connection::Connection;
-use crate::reading::Columns;
-use crate::schema::{LOCK, MIGRATIONS, VERSION, VERSION_TABLE, prefix, quoted, record, search_path};
+use crate::reading::{Columns, unreadable};
+use crate::schema::{
+    Contents, LOCK, MIGRATIONS, Migration, Part, VERSION, VERSION_TABLE, prefix, quoted, record, search_path,
+};
 use crate::store::PostgresStore;
 
 impl PostgresStore {
     /// Applies what is missing, in one transaction. A second migration that runs at once waits and finds nothing left.
-    pub(crate) async fn apply_migrations(&self) -> StoreResult<Vec<u32>> {
+    pub(crate) async fn apply_migrations(&self, contents: Contents) -> StoreResult<Vec<u32>> {
         let mut connection = self.operations.take().await?;
         connection.begin("migrate").await?;
         connection.run("migrate", LOCK).await?;
-        let applied = self.apply_missing(&mut connection).await?;
+        let applied = self.apply_missing(&mut connection, contents).await?;
         connection.commit("migrate").await?;
         Ok(applied)
     }
 
-    async fn apply_missing(&self, connection: &mut Connection<'_>) -> StoreResult<Vec<u32>> {
+    async fn apply_missing(
+        &self,
+        connection: &mut Connection<'_>,
+        contents: Contents,
+    ) -> StoreResult<Vec<u32>> {
         let schema = self.schema.as_deref();
         self.ensure_schema(connection).await?;
         connection.run("migrate", &search_path(schema)).await?;
         connection.run("migrate", VERSION_TABLE).await?;
-        let rows =
-            connection.query("migrate", "SELECT coalesce(max(version), 0) FROM outbox_schema", &[]).await?;
-        let found = read_version(&rows)?;
-        refuse_newer(found)?;
+        let rows = connection.query("migrate", &format!("SELECT {VERSIONS} FROM outbox_schema"), &[]).await?;
+        let found = Versions::read(&mut first_columns(&rows)?)?;
+        found.refuse_newer()?;
         let mut applied = Vec::new();
-        for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        for migration in found.missing(contents) {
             connection.run("migrate", migration.sql).await?;
             connection.run("migrate", &record(migration)).await?;
             applied.push(migration.version);
@@ -53,24 +59,14 @@ impl PostgresStore {
 
     pub(crate) async fn check_version(&self) -> StoreResult<()> {
         let at = prefix(self.schema.as_deref());
-        let statement = format!(
-            "SELECT coalesce(max(version), 0), current_setting('transaction_isolation') FROM {at}outbox_schema"
-        );
+        let statement =
+            format!("SELECT {VERSIONS}, current_setting('transaction_isolation') FROM {at}outbox_schema");
         let rows = self.reads.query("check the tables", &statement, &[]).await?;
-        let found = read_version(&rows)?;
-        refuse_newer(found)?;
-        if found < VERSION {
-            return Err(StoreError::new(
-                StoreErrorKind::SchemaMissing,
-                format!(
-                    "the tables have version {found}, this program needs {VERSION}: run `postbox migrate`"
-                ),
-            ));
-        }
-        let isolation: String = rows.first().map_or(Ok(String::new()), |row| {
-            let mut columns = Columns::of(row, "the isolation level");
-            columns.next::<i32>().and_then(|_| columns.next())
-        })?;
+        let mut columns = first_columns(&rows)?;
+        let found = Versions::read(&mut columns)?;
+        found.refuse_newer()?;
+        found.refuse_incomplete()?;
+        let isolation: String = columns.next()?;
         if isolation != "read committed" {
             return Err(StoreError::new(
                 StoreErrorKind::Input,
@@ -84,20 +80,55 @@ impl PostgresStore {
     }
 }
 
-fn read_version(rows: &[tokio_postgres::Row]) -> StoreResult<u32> {
-    let found: i32 =
-        rows.first().map_or(Ok(0), |row| Columns::of(row, "the version of the tables").next())?;
-    Ok(u32::try_from(found).unwrap_or_default())
+/// The applied versions as one column.
+const VERSIONS: &str = "coalesce(array_agg(version), '{}')";
+
+/// The versions that were applied to a database.
+struct Versions(Vec<i32>);
+
+impl Versions {
+    fn read(columns: &mut Columns<'_>) -> StoreResult<Self> {
+        columns.next().map(Self)
+    }
+
+    fn missing(&self, contents: Contents) -> impl Iterator<Item = &'static Migration> {
+        contents.migrations().filter(|migration| !self.has(migration))
+    }
+
+    fn has(&self, migration: &Migration) -> bool {
+        self.0.iter().any(|&found| u32::try_from(found) == Ok(migration.version))
+    }
+
+    fn refuse_newer(&self) -> StoreResult<()> {
+        let newest = self.0.iter().filter_map(|&found| u32::try_from(found).ok()).max().unwrap_or_default();
+        if newest <= VERSION {
+            return Ok(());
+        }
+        Err(StoreError::new(
+            StoreErrorKind::SchemaNewer,
+            format!(
+                "a newer postbox migrated this database to version {newest}, this one knows {VERSION}: use the newer one"
+            ),
+        ))
+    }
+
+    fn refuse_incomplete(&self) -> StoreResult<()> {
+        let Some(missing) = self.missing(Contents::Everything).next() else {
+            return Ok(());
+        };
+        let what = if MIGRATIONS.iter().any(|known| known.part == Part::Outbox && self.has(known)) {
+            format!(
+                "the tables lack version {} ({}), which this program needs",
+                missing.version, missing.name
+            )
+        } else {
+            "this database has no outbox, only an inbox".to_owned()
+        };
+        Err(StoreError::new(StoreErrorKind::SchemaMissing, format!("{what}: run `postbox migrate`")))
+    }
 }
 
-fn refuse_newer(found: u32) -> StoreResult<()> {
-    if found <= VERSION {
-        return Ok(());
-    }
-    Err(StoreError::new(
-        StoreErrorKind::SchemaNewer,
-        format!(
-            "a newer postbox migrated this database to version {found}, this one knows {VERSION}: use the newer one"
-        ),
-    ))
+fn first_columns(rows: &[Row]) -> StoreResult<Columns<'_>> {
+    let row = rows.first().ok_or_else(|| unreadable("the version of the tables", None))?;
+    Ok(Columns::of(row, "the version of the tables"))
 }

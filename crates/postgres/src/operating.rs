@@ -21,7 +21,7 @@ use crate::store::PostgresStore;
 
 impl PostgresStore {
     /// Runs a statement of `operating/`.
-    async fn operate(
+    pub(crate) async fn operate(
         &self,
         what: &'static str,
         statement: &str,
@@ -73,7 +73,8 @@ impl PostgresStore {
         let rows = self
             .operate(
                 "remove old events",
-                "SELECT * FROM @.outbox_prune($1, $2, $3, $4)",
+                "SELECT pruned.*
+                 FROM @.outbox_remember_retention('outbox', $4, $3), @.outbox_prune($1, $2, $3, $4) AS pruned",
                 &[
                     (&after, Type::INT8),
                     (&limit, Type::INT4),
@@ -86,22 +87,25 @@ impl PostgresStore {
     }
 }
 
-/// Both ages in milliseconds; what is dead is never removed before what is delivered. A thousand years are for ever.
+/// Both ages in milliseconds; what is dead is never removed before what is delivered.
 fn millis_of(policy: &PrunePolicy) -> (i64, i64) {
-    const THOUSAND_YEARS: i64 = 1_000 * 366 * 24 * 3_600 * 1_000;
-    let millis =
-        |age: std::time::Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX).min(THOUSAND_YEARS);
     let older = millis(policy.older_than);
     (older, millis(policy.dead_older_than).max(older))
 }
 
-fn read_step(rows: &[Row]) -> StoreResult<BatchStep> {
+/// An age in whole milliseconds, at most a thousand years, which are for ever.
+pub(crate) fn millis(age: std::time::Duration) -> i64 {
+    const THOUSAND_YEARS: i64 = 1_000 * 366 * 24 * 3_600 * 1_000;
+    i64::try_from(age.as_millis()).unwrap_or(i64::MAX).min(THOUSAND_YEARS)
+}
+
+pub(crate) fn read_step(rows: &[Row]) -> StoreResult<BatchStep> {
     let row = rows.first().ok_or_else(|| unreadable("a batch", None))?;
     let mut columns = Columns::of(row, "a batch");
     Ok(BatchStep { changed: columns.count()?, cursor: columns.next()?, done: columns.next()? })
 }
 
-fn read_count(rows: &[Row]) -> StoreResult<u64> {
+pub(crate) fn read_count(rows: &[Row]) -> StoreResult<u64> {
     let row = rows.first().ok_or_else(|| unreadable("a count", None))?;
     Columns::of(row, "a count").count()
 }

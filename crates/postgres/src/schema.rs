@@ -9,18 +9,76 @@ pub struct Migration {
     pub version: u32,
     /// What it brings, in a word.
     pub name: &'static str,
+    /// Which databases need it.
+    pub part: Part,
     /// Its statements, for an empty search path but for the outbox's own schema.
     pub sql: &'static str,
 }
 
+/// What a migration is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The producer's and the relay's half.
+    Outbox,
+    /// The consumer's half. Needs nothing of the other one, since it may be in a database of its own.
+    Inbox,
+}
+
+/// What a database is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Outbox and inbox.
+    Everything,
+    /// The inbox alone, for a consumer with a database of its own.
+    InboxOnly,
+}
+
+impl Contents {
+    /// The migrations it takes, in order.
+    pub(crate) fn migrations(self) -> impl Iterator<Item = &'static Migration> {
+        MIGRATIONS.iter().filter(move |migration| self == Self::Everything || migration.part == Part::Inbox)
+    }
+}
+
 /// All migrations, in order.
 pub const MIGRATIONS: &[Migration] = &[
-    Migration { version: 1, name: "tables", sql: include_str!("schema/0001_tables.sql") },
-    Migration { version: 2, name: "producing", sql: include_str!("schema/0002_producing.sql") },
-    Migration { version: 3, name: "leasing", sql: include_str!("schema/0003_leasing.sql") },
-    Migration { version: 4, name: "reading", sql: include_str!("schema/0004_reading.sql") },
-    Migration { version: 5, name: "settling", sql: include_str!("schema/0005_settling.sql") },
-    Migration { version: 6, name: "operating", sql: include_str!("schema/0006_operating.sql") },
+    Migration { version: 1, name: "tables", part: Part::Outbox, sql: include_str!("schema/0001_tables.sql") },
+    Migration {
+        version: 2,
+        name: "producing",
+        part: Part::Outbox,
+        sql: include_str!("schema/0002_producing.sql"),
+    },
+    Migration {
+        version: 3,
+        name: "leasing",
+        part: Part::Outbox,
+        sql: include_str!("schema/0003_leasing.sql"),
+    },
+    Migration {
+        version: 4,
+        name: "reading",
+        part: Part::Outbox,
+        sql: include_str!("schema/0004_reading.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "settling",
+        part: Part::Outbox,
+        sql: include_str!("schema/0005_settling.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "operating",
+        part: Part::Outbox,
+        sql: include_str!("schema/0006_operating.sql"),
+    },
+    Migration {
+        version: 7,
+        name: "consuming",
+        part: Part::Inbox,
+        sql: include_str!("schema/0007_consuming.sql"),
+    },
 ];
 
 /// The version that this program needs.
@@ -40,13 +98,23 @@ pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS outbox_schema
 /// tool: tables in `schema`, or in the first schema of the connection's search path.
 #[must_use]
 pub fn migration_sql(schema: Option<&str>) -> String {
+    script(schema, Contents::Everything)
+}
+
+/// The same for a consumer's own database: the inbox and nothing else.
+#[must_use]
+pub fn inbox_migration_sql(schema: Option<&str>) -> String {
+    script(schema, Contents::InboxOnly)
+}
+
+fn script(schema: Option<&str>, contents: Contents) -> String {
     let mut script = String::from("BEGIN;\n");
     if let Some(schema) = schema {
         let _ = writeln!(script, "CREATE SCHEMA IF NOT EXISTS {};", quoted(schema));
     }
     let _ = writeln!(script, "{};\n{LOCK};\n{VERSION_TABLE};", search_path(schema));
-    for migration in MIGRATIONS {
-        let Migration { version, name, sql } = migration;
+    for migration in contents.migrations() {
+        let Migration { version, name, sql, .. } = migration;
         let _ = writeln!(script, "\n-- {version:04} {name}\n{sql}");
         let _ = writeln!(script, "{};", record(migration));
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::connection::Connections;
 use crate::horizon::Horizon;
-use crate::schema::prefix;
+use crate::schema::{Contents, prefix};
 use crate::target::Target;
 
 /// Longest time of one of the relay's calls: below the 30 s that the contract allows, above any lock timeout.
@@ -156,7 +156,7 @@ impl Store for PostgresStore {
 #[async_trait]
 impl Operations for PostgresStore {
     async fn migrate(&self) -> StoreResult<Vec<u32>> {
-        self.apply_migrations().await
+        self.apply_migrations(Contents::Everything).await
     }
 
     async fn status(&self) -> StoreResult<Status> {

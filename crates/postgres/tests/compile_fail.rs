@@ -1,4 +1,4 @@
-//! The dual write does not compile: an event cannot be written outside a transaction.
+//! The dual write does not compile: an event can neither be written nor accepted outside a transaction.
 
 #![cfg(all(feature = "tokio-postgres", feature = "sqlx"))]
 

@@ -1,4 +1,4 @@
-//! Postbox on SQLite: the tables, the producer and the store.
+//! Postbox on SQLite: the tables, the producer, the consumer's inbox and the store.
 //!
 //! The embedded default: business data, outbox and relay share one file, and nothing has to be installed.
 //!
@@ -7,16 +7,21 @@
 //!   `INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload) VALUES (…)`. For a repeatable insert use
 //!   `ON CONFLICT (event_id) DO NOTHING`; `INSERT OR IGNORE` would also swallow an event that breaks a rule, and
 //!   `INSERT OR REPLACE` would delete the event it replaces.
+//! - [`accept`] says whether a consumer meets an event for the first time, in the transaction of what it does then.
 //! - [`SqliteStore`] is what the relay and the operator's commands work on.
 
+#[cfg(feature = "consumer")]
+mod consumer;
 #[cfg(feature = "producer")]
 mod producer;
 mod schema;
 #[cfg(feature = "store")]
 mod store;
 
+#[cfg(feature = "consumer")]
+pub use consumer::{AcceptError, accept, accept_placed};
 #[cfg(feature = "producer")]
 pub use producer::{EnqueueError, enqueue};
-pub use schema::{MigrateError, migrate, migration_sql};
+pub use schema::{MigrateError, inbox_migration_sql, migrate, migrate_inbox, migration_sql};
 #[cfg(feature = "store")]
 pub use store::{SqliteStore, parse_url};

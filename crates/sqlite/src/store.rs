@@ -7,6 +7,7 @@ mod event;
 mod failure;
 mod heads;
 mod history;
+mod inbox;
 mod lease;
 mod listing;
 mod location;
@@ -37,7 +38,7 @@ pub use self::location::parse_url;
 use self::connection::Missing;
 use self::worker::Worker;
 
-/// An outbox in a SQLite file, as the relay and an operator use it.
+/// An outbox or an inbox, or both, in a SQLite file, as the relay and an operator use it.
 ///
 /// Each kind of call has a thread and a connection of its own, opened by the first call of that kind: in WAL mode
 /// readers and the writer do not wait for each other, and writers take turns.

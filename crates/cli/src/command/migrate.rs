@@ -16,6 +16,10 @@ pub(crate) struct Migrate {
     #[arg(long)]
     print: bool,
 
+    /// Only the inbox, for the database of a consumer that has no outbox.
+    #[arg(long, conflicts_with = "notify")]
+    inbox: bool,
+
     /// Have every transaction that writes events announce it (PostgreSQL), for relays with wake_up = "notify"; or end
     /// that. Producers pay for it: docs/operations.md.
     #[arg(long, value_enum, value_name = "ON|OFF", conflicts_with = "print")]
@@ -32,10 +36,15 @@ impl Migrate {
     pub(crate) async fn run(&self, global: &Global) -> Result<(), CommandError> {
         let target = Target::find(global)?;
         if self.print {
-            return say(target.migration_sql().trim_end());
+            let sql = if self.inbox { target.inbox_migration_sql() } else { target.migration_sql() };
+            return say(sql.trim_end());
         }
         let database = Database::open(&target)?;
-        let applied = database.operations().migrate().await?;
+        let applied = if self.inbox {
+            database.inbox().migrate_inbox().await?
+        } else {
+            database.operations().migrate().await?
+        };
         match applied.as_slice() {
             [] => say(format!("{target}: the tables are current")),
             [one] => say(format!("{target}: applied migration {one}")),

@@ -10,6 +10,7 @@ use crate::command::shards::show_left;
 use crate::config::{Config, Secrets, parse_duration, show_duration};
 use crate::database::{Database, Target};
 use crate::error::CommandError;
+use crate::horizon::{ConsumerDatabase, Horizon};
 use crate::moment::show_age;
 use crate::output::{say, say_json, table};
 
@@ -23,6 +24,17 @@ pub(crate) struct Status {
     /// End with exit code 1 when the oldest unfinished event is older than this: 30s, 5m.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     max_lag: Option<Duration>,
+
+    #[command(flatten)]
+    consumer: ConsumerDatabase,
+}
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    status: &'a OutboxStatus,
+    inbox: &'a Horizon,
 }
 
 impl Status {
@@ -33,10 +45,12 @@ impl Status {
         let configured: Vec<&str> =
             config.destinations.iter().map(|found| found.name.value.as_str()).collect();
         add_idle(&mut status, &configured);
+        let inbox = Horizon::find(&config, &database, &self.consumer).await?;
         if self.json {
-            say_json(&status)?;
+            say_json(&Report { status: &status, inbox: &inbox })?;
         } else {
-            say(render(&status, &configured))?;
+            let warning = inbox.warning().map_or(String::new(), |warning| format!("\n\n{warning}"));
+            say(format!("{}{warning}", render(&status, &configured)))?;
         }
         self.check_lag(&status)
     }

@@ -113,8 +113,8 @@ CREATE TABLE outbox_shard (
 INSERT INTO outbox_shard (shard) SELECT generate_series(0, 63);
 COMMENT ON COLUMN outbox_shard.epoch IS 'Fencing token: goes up each time the shard is taken.';
 
--- The consumer's half: what it has processed.
-CREATE TABLE inbox (
+-- The consumer's half: what it has processed. It may be there already, without an outbox (0007_consuming.sql).
+CREATE TABLE IF NOT EXISTS inbox (
     consumer        text        COLLATE "C" NOT NULL,
     event_id        uuid        NOT NULL,
     received_at     timestamptz NOT NULL DEFAULT now(),

@@ -6,8 +6,8 @@
 -- do, 'YYYY-MM-DD HH:MM:SS.SSS', so that they compare with datetime('now'). From a producer:
 -- deliver_after = unixepoch('now', '+1 hour') * 1000.
 
--- Versions applied to this database.
-CREATE TABLE outbox_migration (
+-- Versions applied to this database. It and the inbox may be there already, without an outbox (0002_consuming.sql).
+CREATE TABLE IF NOT EXISTS outbox_migration (
     version    INTEGER PRIMARY KEY,
     applied_at INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER))
 ) STRICT;
@@ -190,7 +190,7 @@ CREATE TABLE outbox_destination (
 ) STRICT, WITHOUT ROWID;
 
 -- The consumer's half: events that were processed.
-CREATE TABLE inbox (
+CREATE TABLE IF NOT EXISTS inbox (
     consumer    TEXT NOT NULL,
     event_id    TEXT NOT NULL,
     received_at INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000.0 + 0.5 AS INTEGER)),

@@ -41,23 +41,14 @@ impl Failure {
 
 /// Fails unless the tables exist in the version this program needs.
 pub(crate) fn check_schema(connection: &Connection, path: &Path) -> Attempt<()> {
-    let found = schema::current_version(connection)?;
-    if found > schema::LATEST {
-        return Err(newer(path, found).into());
+    let found = schema::Versions::of(connection)?;
+    if found.newest() > schema::LATEST {
+        return Err(newer(path, found.newest()).into());
     }
-    if found < schema::LATEST {
-        let what = if found == 0 {
-            "has no outbox tables".to_owned()
-        } else {
-            format!("has outbox tables of version {found}")
-        };
+    if let Some(lack) = found.lack() {
         return Err(StoreError::new(
             StoreErrorKind::SchemaMissing,
-            format!(
-                "{} {what}, this program needs version {}: run `postbox migrate`",
-                path.display(),
-                schema::LATEST
-            ),
+            format!("{} {lack}: run `postbox migrate`", path.display()),
         )
         .into());
     }

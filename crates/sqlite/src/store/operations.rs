@@ -14,19 +14,12 @@ use super::SqliteStore;
 use super::failure::{Failure, newer};
 use super::replay::{self, Command};
 use super::{listing, prune, status};
-use crate::schema::{self, MigrateError};
+use crate::schema::{self, Contents, MigrateError};
 
 #[async_trait]
 impl Operations for SqliteStore {
     async fn migrate(&self) -> StoreResult<Vec<u32>> {
-        self.migrations
-            .call_unbounded(|connection, path| {
-                schema::migrate(connection).map_err(|error| match error {
-                    MigrateError::Newer { found } => Failure::Store(newer(path, found)),
-                    MigrateError::Sqlite(error) => Failure::Sqlite(error),
-                })
-            })
-            .await
+        self.apply_migrations(Contents::Everything).await
     }
 
     async fn status(&self) -> StoreResult<Status> {
@@ -103,6 +96,17 @@ impl Operations for SqliteStore {
 }
 
 impl SqliteStore {
+    pub(super) async fn apply_migrations(&self, contents: Contents) -> StoreResult<Vec<u32>> {
+        self.migrations
+            .call_unbounded(move |connection, path| {
+                schema::apply(connection, contents).map_err(|error| match error {
+                    MigrateError::Newer { found } => Failure::Store(newer(path, found)),
+                    MigrateError::Sqlite(error) => Failure::Sqlite(error),
+                })
+            })
+            .await
+    }
+
     async fn command(
         &self,
         command: Command,

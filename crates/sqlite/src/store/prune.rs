@@ -9,6 +9,7 @@ use rusqlite::{Connection, TransactionBehavior, named_params};
 use super::clock::{self, Millis};
 use super::event::bytes;
 use super::failure::Attempt;
+use super::inbox;
 
 const PRUNABLE: &str = include_str!("sql/prunable.sql");
 
@@ -23,7 +24,14 @@ pub(crate) fn prune(
     limit: u32,
 ) -> Attempt<BatchStep> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let batch = Batch::choose(&transaction, &Cutoffs::of(&transaction, policy)?, after, limit)?;
+    let cutoffs = Cutoffs::of(&transaction, policy)?;
+    inbox::remember_retention(
+        &transaction,
+        "outbox",
+        policy.dead_older_than.max(policy.older_than),
+        cutoffs.finished_before,
+    )?;
+    let batch = Batch::choose(&transaction, &cutoffs, after, limit)?;
     {
         let mut deliveries =
             transaction.prepare_cached("DELETE FROM outbox_delivery WHERE outbox_id = ?1")?;
