@@ -93,7 +93,9 @@ impl From<StoreError> for CommandError {
             StoreErrorKind::SchemaNewer => {
                 Some("use the newer version of postbox that migrated this database")
             }
-            StoreErrorKind::Denied => Some("docs/configuration.md lists what the role needs"),
+            StoreErrorKind::Denied => {
+                Some("`postbox grants` prints what each role needs (docs/configuration.md)")
+            }
             StoreErrorKind::Input | StoreErrorKind::Internal => None,
         };
         Self::Store {

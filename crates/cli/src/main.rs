@@ -67,6 +67,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
         Command::Inbox(inbox) => inbox.run(global).await,
+        Command::Grants(grants) => grants.run(global).await,
         Command::Listen(listen) => listen.run().await,
         Command::Demo(demo) => demo.run().await,
         Command::Completions(completions) => completions.run(),

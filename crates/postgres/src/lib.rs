@@ -11,6 +11,8 @@ pub mod consumer;
 #[cfg(feature = "store")]
 mod failure;
 #[cfg(feature = "store")]
+pub mod grants;
+#[cfg(feature = "store")]
 mod horizon;
 #[cfg(feature = "store")]
 mod inbox;

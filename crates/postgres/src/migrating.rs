@@ -22,6 +22,17 @@ impl PostgresStore {
         Ok(applied)
     }
 
+    /// Runs a script of [`crate::grants`] in one transaction.
+    ///
+    /// # Errors
+    /// When the tables are missing, or this role owns neither them nor the right to create roles.
+    pub async fn apply_grants(&self, script: &str) -> StoreResult<()> {
+        let mut connection = self.operations.take().await?;
+        connection.begin("grant").await?;
+        connection.run("grant", script).await?;
+        connection.commit("grant").await
+    }
+
     async fn apply_missing(
         &self,
         connection: &mut Connection<'_>,

@@ -49,10 +49,11 @@ impl Prune {
         let database = Database::open(&Target::find(global)?)?;
         let inbox = database.inbox();
         let older_than = self.older_than;
-        let run = run_batches(Some(self.max_batches), progress(0, "Forgetting events"), |after| async move {
-            inbox.prune_inbox(older_than, after, BATCH).await
-        })
-        .await?;
+        let run =
+            run_batches(Some(self.max_batches), None, progress(0, "Forgetting events"), |after| async move {
+                inbox.prune_inbox(older_than, after, BATCH).await
+            })
+            .await?;
         say(match run.changed {
             1 => "1 event forgotten".to_owned(),
             count => format!("{count} events forgotten"),

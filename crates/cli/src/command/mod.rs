@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod demo;
 pub(crate) mod events;
+pub(crate) mod grants;
 pub(crate) mod inbox;
 pub(crate) mod init;
 pub(crate) mod listen;

@@ -55,7 +55,7 @@ fn a_window_that_is_too_short_is_warned_of_wherever_the_inbox_is() {
     let bench = Bench::migrated();
     bench.write_destination("http://127.0.0.1:9/", "");
     bench.run(&["migrate", "--inbox", "--database-url", &consumer.url()]).succeeded();
-    for inbox_url in ["sqlite:shop.db", &consumer.url()] {
+    for inbox_url in [&consumer.url(), "sqlite:shop.db"] {
         let warns = |text: &str| {
             let status = bench.run(&["status", "--inbox-url", inbox_url]).succeeded();
             assert_eq!(status.out.contains("The inbox forgets"), !text.is_empty(), "{}", status.out);

@@ -6,6 +6,7 @@ mod careless;
 mod configuration;
 mod dead_letters;
 mod events;
+mod grants;
 mod inbox;
 mod listening;
 mod postgres;

@@ -68,44 +68,6 @@ fn the_printed_migration_makes_the_tables_that_the_command_uses() {
 }
 
 #[test]
-fn roles_need_no_more_than_is_documented() {
-    let database = PgCluster::shared().database();
-    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
-    bench.run(&["migrate"]).succeeded();
-    bench.write_destination(&receiver.url(), "");
-    let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md")).unwrap();
-    let grants = documented.split("```sql\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    // Roles belong to the whole cluster, so these have this database's name in theirs.
-    let (shop, postbox) = (format!("shop_{}", database.name()), format!("postbox_{}", database.name()));
-    let grants =
-        grants.replace("TO shop", &format!("TO {shop}")).replace("TO postbox", &format!("TO {postbox}"));
-    database.sql(&format!("CREATE ROLE {shop} LOGIN; CREATE ROLE {postbox} LOGIN;"));
-    let url = database.url();
-    let as_postbox = format!("postgres://{postbox}@{}", url.split_once('@').unwrap().1);
-    bench.run(&["status", "--database-url", &as_postbox]).ended_with(5).complains(&["docs/configuration.md"]);
-    database.sql(&grants);
-    database.sql(&format!(
-        "SET ROLE {shop};
-         INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload, headers)
-         VALUES ('order', '1', 'order.confirmed', '{{}}', '{{\"tenant\": \"acme\"}}') RETURNING event_id;
-         SELECT outbox_enqueue('order', '1', 'order.shipped', '{{}}');"
-    ));
-    for args in [
-        &["relay", "--once"][..],
-        &["status"],
-        &["events", "list"],
-        &["dead-letters", "list"],
-        &["replay", "--all"],
-        &["relay", "--once"],
-        &["prune", "--older-than", "0s"],
-    ] {
-        bench.run(&[args, &["--database-url", &as_postbox]].concat()).succeeded();
-    }
-    assert_eq!(receiver.received().len(), 4);
-}
-
-#[test]
 fn a_single_run_that_the_database_refuses_ends_with_the_reason() {
     let database = PgCluster::shared().database();
     let (bench, receiver) = (Bench::on(database.url()), Receiver::start());

@@ -1,8 +1,6 @@
--- One event; payload and headers only when asked for.
+-- One event, without what it says.
 SELECT s.id, s.event_id, s.aggregate_type, s.aggregate_id, s.aggregate_seq, s.event_type, s.created_at,
-    coalesce(s.state, 'delivered'), e.shard, e.deliver_after, e.expires_at, e.payload_bytes::bigint,
-    CASE WHEN $2 THEN e.payload::text END,
-    CASE WHEN $2 THEN e.headers::text END
+    coalesce(s.state, 'delivered'), e.shard, e.deliver_after, e.expires_at, e.payload_bytes::bigint
 FROM @.outbox_status s
 JOIN @.outbox e ON e.id = s.id
 WHERE s.event_id = $1

@@ -1,0 +1,6 @@
+-- Looks at everything but what events say: `postbox status`, `shards`, `events`, `dead-letters list`, `reconcile`.
+GRANT SELECT (id, event_id, aggregate_type, aggregate_id, aggregate_seq, event_type, created_at, deliver_after,
+    expires_at, lane_id, shard, payload_bytes) ON @.outbox TO @role;
+GRANT SELECT ON @.outbox_schema, @.outbox_lane, @.outbox_pending, @.outbox_delivery, @.outbox_relay, @.outbox_shard,
+    @.outbox_retention, @.outbox_status, @.outbox_exceptions, @.outbox_oldest_pending, @.outbox_health,
+    @.inbox, @.inbox_sequence TO @role;
