@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// Aggregates that the events of the drain cases belong to.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) aggregates: u32,
+    /// Lanes in the case `blocked-lanes` that wait, each with an event parked behind its head.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) blocked_lanes: u32,
     /// Length of each sample of the cases that are measured by time.
     #[arg(long, default_value_t = 2.0)]
     pub(crate) seconds: f64,
@@ -42,6 +45,16 @@ pub(crate) enum CaseName {
     Producer,
     /// The receiver's own ceiling.
     Receiver,
+    /// One backlog, shared by 1, 2 and 4 relays.
+    Relays,
+    /// A receiver that takes its time: attempts in flight ÷ latency is all there is to reach.
+    LatencyBound,
+    /// A backlog beside lanes that wait for a retry far away or for an operator.
+    BlockedLanes,
+    /// A backlog while somebody else's transaction stays open.
+    HeldTransaction,
+    /// How long a relay that joins others waits for its fair share.
+    Rebalance,
 }
 
 /// Parts that the benchmark plays in processes of their own.
@@ -66,7 +79,7 @@ pub(crate) struct Receive {
     pub(crate) latency_ms: u64,
 }
 
-/// A relay that drains a database and ends.
+/// A relay; ends when nothing is left to do, or, standing, with its standard input.
 #[derive(Debug, Args)]
 pub(crate) struct Relay {
     #[arg(long)]
@@ -77,6 +90,12 @@ pub(crate) struct Relay {
     /// Attempts in flight at once.
     #[arg(long, default_value_t = 64)]
     pub(crate) concurrency: usize,
+    /// Works on when nothing is left to do.
+    #[arg(long)]
+    pub(crate) standing: bool,
+    /// How long its lease lasts without renewal; an attempt may take half of it.
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) lease_ms: u64,
 }
 
 /// A relay with many destinations, which ends when those that are well have got their events.

@@ -24,6 +24,11 @@ pub(crate) const PEAK_MEMORY: Metric = Metric { name: "peak MB, relay", decimals
 pub(crate) const EVENTS_PER_SETTLE: Metric = Metric { name: "events/settle", decimals: 0 };
 pub(crate) const RETRIES: Metric = Metric { name: "failed tries/event", decimals: 2 };
 
+pub(crate) const CPU_PER_EVENT: Metric = Metric { name: "CPU µs/event, relay + database", decimals: 1 };
+pub(crate) const HEARTBEATS: Metric = Metric { name: "heartbeats", decimals: 2 };
+pub(crate) const SECONDS: Metric = Metric { name: "seconds", decimals: 2 };
+pub(crate) const SHARE: Metric = Metric { name: "least share of the work, %", decimals: 0 };
+
 /// One run of one contender: what was read of each metric, the one that decides first.
 pub(crate) type Sample = Vec<(&'static Metric, f64)>;
 

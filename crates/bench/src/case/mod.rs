@@ -1,10 +1,18 @@
 //! The cases, each a race or a few.
 
+mod backlog;
+mod blocked_lanes;
 mod drain;
 mod drain_null;
+mod held_transaction;
 mod isolation;
+mod latency_bound;
+mod open_transaction;
+mod patience;
 mod producer;
+mod rebalance;
 mod receiver;
+mod relays;
 
 use clap::ValueEnum as _;
 
@@ -27,6 +35,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<()> {
             CaseName::Isolation => isolation::run(&stage, arguments)?,
             CaseName::Producer => producer::run(&stage, arguments)?,
             CaseName::Receiver => receiver::run(&stage, arguments)?,
+            CaseName::Relays => relays::run(&stage, arguments)?,
+            CaseName::LatencyBound => latency_bound::run(&stage, arguments)?,
+            CaseName::BlockedLanes => blocked_lanes::run(&stage, arguments)?,
+            CaseName::HeldTransaction => held_transaction::run(&stage, arguments)?,
+            CaseName::Rebalance => rebalance::run(&stage, arguments)?,
         };
         run.iter().for_each(report::print);
         races.extend(run);

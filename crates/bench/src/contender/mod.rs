@@ -5,5 +5,7 @@ pub(crate) mod fanout;
 pub(crate) mod naive;
 mod observed;
 pub(crate) mod relay;
+mod standing;
 
 pub(crate) use drained::Drained;
+pub(crate) use standing::StandingRelay;

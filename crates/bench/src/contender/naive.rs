@@ -1,11 +1,11 @@
 //! The naive workers.
 
-use std::time::Instant;
+use std::time::SystemTime;
 
 use postbox_bench::naive::{Post, Settings, Worker};
 use tokio::task::JoinSet;
 
-use super::drained::{Drained, play_apart};
+use super::drained::{Busy, Drained, play_apart};
 use crate::Outcome;
 use crate::arguments::NaiveWorkers;
 use crate::process;
@@ -27,10 +27,10 @@ pub(crate) fn drain(database_url: &str, target: &str, workers: u32) -> Outcome<D
 
 /// Drains in this process and says what came of it.
 pub(crate) fn play(part: &NaiveWorkers) -> Outcome<()> {
-    let (events, seconds) = block_on(work(part))?;
+    let (events, busy) = block_on(work(part))?;
     Drained {
         events,
-        seconds,
+        busy: Some(busy),
         settles: events,
         cpu_seconds: process::own_cpu_seconds(),
         peak_megabytes: process::own_peak_megabytes(),
@@ -38,13 +38,13 @@ pub(crate) fn play(part: &NaiveWorkers) -> Outcome<()> {
     .say()
 }
 
-async fn work(part: &NaiveWorkers) -> Outcome<(u64, f64)> {
+async fn work(part: &NaiveWorkers) -> Outcome<(u64, Busy)> {
     let mut workers = Vec::new();
     for _ in 0..part.workers {
         let client = connect(&part.database_url).await?;
         workers.push(Worker::prepare(client, Post::new(&part.target)?, Settings::default()).await?);
     }
-    let began = Instant::now();
+    let began = SystemTime::now();
     let mut tasks = JoinSet::new();
     for mut worker in workers {
         tasks.spawn(async move { worker.work_until_empty().await });
@@ -53,5 +53,5 @@ async fn work(part: &NaiveWorkers) -> Outcome<(u64, f64)> {
     while let Some(done) = tasks.join_next().await {
         events += done??.sent;
     }
-    Ok((events, began.elapsed().as_secs_f64()))
+    Ok((events, Busy::between(began, SystemTime::now())))
 }

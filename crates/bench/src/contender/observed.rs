@@ -1,7 +1,7 @@
 //! A store that passes everything on and remembers when outcomes became durable.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use postbox_core::delivery::ParkedLane;
@@ -17,10 +17,10 @@ pub(crate) struct Observation {
     /// Events that left the to-do list.
     pub(crate) events: u64,
     pub(crate) settles: u64,
-    /// When the to-do list was first asked for.
-    pub(crate) first: Option<Instant>,
+    /// When the to-do list was asked for and, for the first time, held something.
+    pub(crate) first: Option<SystemTime>,
     /// When the last settle that recorded something was answered.
-    pub(crate) last: Option<Instant>,
+    pub(crate) last: Option<SystemTime>,
 }
 
 /// See the module's documentation.
@@ -47,7 +47,7 @@ impl<S: Store> Store for Observed<S> {
         let mut seen = lock(&self.seen);
         seen.events += batch.dispatched.len() as u64;
         seen.settles += 1;
-        seen.last = Some(Instant::now());
+        seen.last = Some(SystemTime::now());
         Ok(report)
     }
 
@@ -56,8 +56,12 @@ impl<S: Store> Store for Observed<S> {
     }
 
     async fn scan(&self, request: &ScanRequest) -> StoreResult<Scan> {
-        lock(&self.seen).first.get_or_insert_with(Instant::now);
-        self.inner.scan(request).await
+        let asked = SystemTime::now();
+        let scan = self.inner.scan(request).await?;
+        if !scan.rows.is_empty() {
+            lock(&self.seen).first.get_or_insert(asked);
+        }
+        Ok(scan)
     }
 
     async fn load(&self, ids: &[(Shard, OutboxId)]) -> StoreResult<Vec<Arrival>> {
