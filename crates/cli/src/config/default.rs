@@ -47,6 +47,17 @@ mod tests {
     }
 
     #[test]
+    fn every_example_in_the_documentation_is_accepted() {
+        let page = include_str!("../../../../docs/webhooks.md");
+        let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
+        assert_eq!(examples.len(), 2);
+        for example in examples {
+            let example = example.split("```").next().unwrap_or_default();
+            Config::parse("docs/webhooks.md", example, Secrets::Trust).expect("accepted");
+        }
+    }
+
+    #[test]
     fn every_key_that_is_known_is_in_the_default_file() {
         let mut text = everything();
         for key in ["database.x", "relay.x", "destination.x"] {
