@@ -80,32 +80,40 @@ pub struct RateLimit {
 
 /// When a destination is left alone, so that its events cost it nothing and no attempt is wasted.
 ///
-/// Two signals, since each alone is blind: failures in a row find a destination that is down at any volume; the
-/// failure rate finds one that fails often between successes, but needs a minimum of attempts to mean anything.
-/// Refused events (class `rejected`) are no sign of trouble: the destination works.
+/// The sign of a destination that is down is that *nothing* succeeds: failures in a row, over some time. Failures between
+/// successes are those of single aggregates, which wait by their own schedules and must not make others wait (P6), so a
+/// share of failures is a sign only where somebody says so. Refused events (class `rejected`) are no sign of trouble at
+/// all: the destination works.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BreakerPolicy {
-    /// Failures in a row that open it, at least 1.
+    /// Failures in a row that open it, at least 1. One is enough of those that every event would meet (class
+    /// `misconfigured`, a redirect).
     pub consecutive: u32,
-    /// Share of failures within `window` that opens it: above 0.0, up to 1.0.
-    pub rate: f64,
+    /// How long nothing must have succeeded, from the start of the first of these failures: many aggregates that fail
+    /// together are tried within this time, and so are those behind them that do not fail.
+    pub patience: Duration,
+    /// Share of failures within `window` that opens it even between successes: above 0.0, up to 1.0.
+    pub rate: Option<f64>,
     /// Attempts within `window` below which `rate` says nothing.
     pub minimum: u32,
     /// Time over which `rate` is taken.
     pub window: Duration,
-    /// Time until the first probe; doubled after each probe that fails, moved by ±20 % at random.
+    /// Time until the first probe; doubled after each failure of a probe that had not failed before, moved by ±20 % at
+    /// random.
     pub cool_down: Duration,
     /// The longest that doubling makes of it.
     pub longest_cool_down: Duration,
 }
 
 impl Default for BreakerPolicy {
-    /// Ten in a row is more than one bad aggregate can produce with eight attempts; the rest are the customary values of
-    /// circuit breakers (half of at least twenty calls within half a minute; five seconds, at most a minute).
+    /// Ten in a row is more than one bad aggregate can produce with eight attempts; in two seconds a destination that
+    /// fails quickly is asked for thousands of aggregates. The rest are customary values of circuit breakers (at least
+    /// twenty calls within half a minute; five seconds, at most a minute).
     fn default() -> Self {
         Self {
             consecutive: 10,
-            rate: 0.5,
+            patience: Duration::from_secs(2),
+            rate: None,
             minimum: 20,
             window: Duration::from_secs(30),
             cool_down: Duration::from_secs(5),

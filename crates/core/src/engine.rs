@@ -296,7 +296,7 @@ impl Engine {
         let dice = self.roll();
         let flight = (in_flight, AttemptId(self.last_attempt));
         let slot = &mut self.destinations[key.destination];
-        if let Some(turn) = slot.gate.ended(now, attempt, &outcome, flight, dice) {
+        if let Some(turn) = slot.gate.ended(now, attempt, &outcome, took, flight, dice) {
             let name = slot.spec.name.clone();
             self.notices.push(match turn {
                 Turn::Opened => Notice::Blocked(name, slot.gate.why_blocked(now).unwrap_or_default()),

@@ -21,6 +21,7 @@ fn scaled() -> Destination {
     let patient = Destination::new("receiver", destination.route.clone());
     destination.retry.delays = patient.retry.delays.iter().map(|&delay| delay / SCALE).collect();
     destination.breaker = patient.breaker.map(|breaker| BreakerPolicy {
+        patience: breaker.patience / SCALE,
         window: breaker.window / SCALE,
         cool_down: breaker.cool_down / SCALE,
         longest_cool_down: breaker.longest_cool_down / SCALE,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postbox_bench::naive::{Order, Settings};
-use postbox_core::destination::Destination;
+use postbox_core::destination::{BreakerPolicy, Destination};
 use postbox_core::retry::RetryPolicy;
 use postbox_testkit::receiver::{Answer, Script};
 
@@ -44,11 +44,11 @@ async fn failing_aggregates_with_low_ids_starve_the_healthy_ones_where_these_are
     assert!(ours <= FAILING, "none of the failing is tried again before all healthy ones were delivered");
 }
 
-/// None that failed is due again in this test. No breaker: with one, a receiver that fails so often counts as down, and
-/// its healthy aggregates wait too.
+/// None that failed is due again in this test. With the default breaker, which must not take these for a receiver that
+/// is down.
 fn destination() -> Destination {
     let retry = RetryPolicy { delays: vec![Duration::from_secs(3_600)], ..RetryPolicy::default() };
-    Destination { retry, ..eager() }
+    Destination { retry, breaker: Some(BreakerPolicy::default()), ..eager() }
 }
 
 fn failures_before_the_last_healthy(outbox: &Outbox) -> usize {

@@ -45,7 +45,10 @@ pub(super) fn read_breaker(section: &mut Section<'_>) -> Option<BreakerPolicy> {
     let number = |found: Option<usize>, default| found.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
     let policy = BreakerPolicy {
         consecutive: number(breaker.count("consecutive", 1..=1_000_000), default.consecutive),
-        rate: breaker.number("rate", 0.01..=1.0).unwrap_or(default.rate),
+        patience: breaker
+            .duration("patience", Duration::ZERO..=DAY)
+            .map_or(default.patience, |found| found.value),
+        rate: breaker.number("rate", 0.01..=1.0),
         minimum: number(breaker.count("minimum", 1..=1_000_000), default.minimum),
         window: breaker.duration("window", MOMENT..=DAY).map_or(default.window, |found| found.value),
         cool_down: breaker.duration("cool_down", MOMENT..=DAY).map_or(default.cool_down, |found| found.value),

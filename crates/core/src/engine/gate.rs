@@ -73,8 +73,14 @@ impl Gate {
         if ready_at > now { Passage::Later(ready_at) } else { Passage::Open }
     }
 
-    pub(super) fn started(&mut self, now: Moment, id: AttemptId, shards: usize) {
-        self.breaker.started(id);
+    /// Whether the next attempt is a probe, best made with a delivery that has not failed before.
+    pub(super) fn is_probing(&self) -> bool {
+        !self.breaker.is_closed()
+    }
+
+    /// An attempt starts; `fresh`: its delivery has not failed before.
+    pub(super) fn started(&mut self, now: Moment, id: AttemptId, fresh: bool, shards: usize) {
+        self.breaker.started(id, fresh);
         self.pacer.started(now, shards);
     }
 
@@ -89,6 +95,7 @@ impl Gate {
         now: Moment,
         id: AttemptId,
         outcome: &Outcome,
+        took: Duration,
         (in_flight, last): (usize, AttemptId),
         dice: f64,
     ) -> Option<Turn> {
@@ -106,7 +113,7 @@ impl Gate {
             }
         };
         let was_closed = self.breaker.is_closed();
-        self.breaker.ended(now, id, health, dice);
+        self.breaker.ended(now, id, health, took, dice);
         match (was_closed, self.breaker.is_closed()) {
             (false, true) => {
                 self.throttle.begin_anew(self.concurrency);
@@ -159,13 +166,16 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Late enough for an attempt to have begun long before.
+    const NOW: Moment = Duration::from_secs(10);
+
     fn failed(class: FailureClass, status: u16, retry_after: Option<Duration>) -> Outcome {
         Outcome::Failed(Failure { status: Some(status), retry_after, ..Failure::new(class, "it said no") })
     }
 
     fn end(gate: &mut Gate, now: Moment, id: u64, outcome: &Outcome) {
-        gate.started(now, AttemptId(id), 64);
-        gate.ended(now, AttemptId(id), outcome, (1, AttemptId(id)), 0.5);
+        gate.started(now, AttemptId(id), true, 64);
+        gate.ended(now, AttemptId(id), outcome, 3 * SECOND, (1, AttemptId(id)), 0.5);
     }
 
     #[test]
@@ -182,29 +192,29 @@ mod tests {
     #[test]
     fn a_misconfigured_destination_is_left_alone_at_once_and_a_refused_event_is_no_reason() {
         let mut gate = Gate::new(&Destination::new("billing", Route::default()));
-        (0..100).for_each(|n| end(&mut gate, SECOND, n, &failed(FailureClass::Rejected, 422, None)));
-        assert_eq!(gate.passage(SECOND, 0, 64), Passage::Open);
-        end(&mut gate, SECOND, 100, &failed(FailureClass::Misconfigured, 401, None));
-        assert_eq!(gate.passage(SECOND, 0, 64), Passage::Later(6 * SECOND));
+        (0..100).for_each(|n| end(&mut gate, NOW, n, &failed(FailureClass::Rejected, 422, None)));
+        assert_eq!(gate.passage(NOW, 0, 64), Passage::Open);
+        end(&mut gate, NOW, 100, &failed(FailureClass::Misconfigured, 401, None));
+        assert_eq!(gate.passage(NOW, 0, 64), Passage::Later(NOW + 5 * SECOND));
     }
 
     #[test]
     fn what_is_wrong_with_one_event_is_not_held_against_its_destination_but_a_redirect_is() {
         let mut gate = Gate::new(&Destination::new("billing", Route::default()));
         let unsendable = Outcome::Failed(Failure::new(FailureClass::Permanent, "payload too large"));
-        (0..100).for_each(|n| end(&mut gate, SECOND, n, &unsendable));
-        assert_eq!(gate.passage(SECOND, 0, 64), Passage::Open);
-        end(&mut gate, SECOND, 100, &failed(FailureClass::Permanent, 302, None));
-        assert_ne!(gate.passage(SECOND, 0, 64), Passage::Open);
+        (0..100).for_each(|n| end(&mut gate, NOW, n, &unsendable));
+        assert_eq!(gate.passage(NOW, 0, 64), Passage::Open);
+        end(&mut gate, NOW, 100, &failed(FailureClass::Permanent, 302, None));
+        assert_ne!(gate.passage(NOW, 0, 64), Passage::Open);
     }
 
     #[test]
     fn a_recovered_destination_is_approached_slowly() {
         let mut gate = Gate::new(&Destination::new("billing", Route::default()));
-        end(&mut gate, SECOND, 1, &failed(FailureClass::Misconfigured, 404, None));
-        end(&mut gate, 6 * SECOND, 2, &Outcome::Delivered(Confirmation::default()));
-        assert_eq!(gate.passage(6 * SECOND, 0, 64), Passage::Open);
-        assert_eq!(gate.passage(6 * SECOND, 1, 64), Passage::Shut);
+        end(&mut gate, NOW, 1, &failed(FailureClass::Misconfigured, 404, None));
+        end(&mut gate, NOW + 5 * SECOND, 2, &Outcome::Delivered(Confirmation::default()));
+        assert_eq!(gate.passage(NOW + 5 * SECOND, 0, 64), Passage::Open);
+        assert_eq!(gate.passage(NOW + 5 * SECOND, 1, 64), Passage::Shut);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::{AttemptId, Engine, InFlight, Moment, Start, planted};
 use crate::delivery::DeliveryState;
 use crate::sink::Attempt;
 
+/// Lanes drawn at random to find one for a probe.
+const PROBE_DRAWS: usize = 8;
+
 /// What to do with the head of a lane that could start.
 enum Verdict {
     Start,
@@ -51,6 +54,9 @@ impl Engine {
                 }
                 Passage::Shut => return None,
             }
+            if slot.gate.is_probing() {
+                self.choose_probe(destination);
+            }
             let slot = &mut self.destinations[destination];
             let key = slot.ready.pop_front()?;
             let Some(lane) = self.lanes.get_mut(&key) else { continue };
@@ -78,6 +84,31 @@ impl Engine {
                     self.dispose(now, key, id, Disposition::plain(DeliveryState::Expired));
                     self.advance(key);
                 }
+            }
+        }
+    }
+
+    /// Puts a lane in front whose head has not failed before, if a few drawn at random hold one. At random, since the
+    /// first in line may all be of those that fail.
+    fn choose_probe(&mut self, destination: usize) {
+        for _ in 0..PROBE_DRAWS {
+            let dice = self.roll();
+            let ready = &mut self.destinations[destination].ready;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "below the length of the queue, and not negative"
+            )]
+            let drawn = (dice * ready.len() as f64) as usize;
+            if drawn >= ready.len() {
+                return;
+            }
+            ready.swap(0, drawn);
+            let key = ready[0];
+            let head = self.lanes.get(&key).and_then(|lane| lane.queue.front());
+            let delivery = head.and_then(|&id| self.window.get(id)?.delivery(key.destination));
+            if delivery.is_some_and(|delivery| delivery.attempts == 0) {
+                return;
             }
         }
     }
@@ -116,7 +147,7 @@ impl Engine {
         let bytes = held.event.payload.len();
         slot.in_flight += 1;
         slot.queued -= 1;
-        slot.gate.started(now, id_of_attempt, self.shards.len());
+        slot.gate.started(now, id_of_attempt, number == 1, self.shards.len());
         self.in_flight_bytes += bytes;
         self.attempts.insert(id_of_attempt, InFlight { key, id, bytes });
         if let Some(lane) = self.lanes.get_mut(&key) {

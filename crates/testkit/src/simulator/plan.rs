@@ -205,7 +205,8 @@ impl Plan {
         let (consecutive, count, burst) = (number(1, 6), number(30, 330), number(1, 8));
         plan.breaker = random.chance(500).then(|| BreakerPolicy {
             consecutive,
-            rate: 0.5,
+            patience: Duration::from_millis(random.between(0, 40)),
+            rate: random.chance(500).then_some(0.5),
             minimum: 6,
             window: Duration::from_millis(300),
             cool_down: Duration::from_millis(random.between(5, 60)),
