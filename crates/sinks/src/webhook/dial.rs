@@ -71,7 +71,7 @@ impl Dialer {
             host: endpoint.host.clone(),
             port: endpoint.port,
             egress: config.egress.clone(),
-            names: Names::System,
+            names: Names::of(&endpoint.host, endpoint.port),
             proxy: config.proxy.as_ref().map(Proxy::new).transpose()?,
             tls,
         })
@@ -105,8 +105,7 @@ impl Dialer {
     /// One that is refused condemns the others: a name that mixes them is made to get past a guard, or is a mistake that
     /// picking an allowed one would hide until the resolver answers in another order.
     async fn vetted(&self, deadline: Instant) -> Result<Vec<SocketAddr>, NoConnection> {
-        let addresses =
-            self.names.look_up(&self.host, self.port, deadline).await.map_err(NoConnection::transient)?;
+        let addresses = self.names.look_up(deadline).await.map_err(NoConnection::transient)?;
         for address in &addresses {
             if let Some(what) = self.egress.refusal(address.ip()) {
                 let reason = blocked(&self.host, *address, what, &self.egress);
@@ -194,11 +193,8 @@ mod tests {
     fn dialer(egress: Egress, answers: &[&[SocketAddr]]) -> Dialer {
         let config = WebhookConfig { egress, allow_http: true, ..WebhookConfig::new("http://shop.example/") };
         let endpoint = Endpoint::parse(&config).unwrap();
-        let answers = answers.iter().map(|answer| answer.to_vec()).collect();
-        Dialer {
-            names: Names::Scripted(std::sync::Mutex::new(answers)),
-            ..Dialer::new(&endpoint, &config).unwrap()
-        }
+        let names = Names::of("shop.example", 80).scripted(answers.iter().map(|answer| answer.to_vec()));
+        Dialer { names, ..Dialer::new(&endpoint, &config).unwrap() }
     }
 
     fn soon() -> Instant {

@@ -32,6 +32,7 @@ const DEFAULT_PORT: u16 = 80;
 pub(super) struct Proxy {
     host: String,
     port: u16,
+    names: Names,
     // Marked sensitive.
     authorization: Option<HeaderValue>,
 }
@@ -63,7 +64,8 @@ impl Proxy {
         };
         let authorization =
             config.credentials.as_ref().map(|secret| basic(secret.expose_secret())).transpose()?;
-        Ok(Self { host, port: url.port().unwrap_or(DEFAULT_PORT), authorization })
+        let port = url.port().unwrap_or(DEFAULT_PORT);
+        Ok(Self { names: Names::of(&host, port), host, port, authorization })
     }
 
     /// A connection to `target`, a host and a port, through the proxy.
@@ -75,7 +77,7 @@ impl Proxy {
 
     async fn connect(&self, deadline: Instant) -> Result<TcpStream, String> {
         let through = |reason: String| format!("the proxy cannot be reached: {reason}");
-        let addresses = Names::System.look_up(&self.host, self.port, deadline).await.map_err(through)?;
+        let addresses = self.names.look_up(deadline).await.map_err(through)?;
         reach(&self.host, &addresses, deadline).await.map_err(through)
     }
 
