@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use clap::Parser;
 use postbox_chaos::{Performance, perform};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Exit code after SIGINT or SIGTERM, as shells give it for the first.
+const INTERRUPTED: u8 = 130;
 
 /// Runs three relays on a private PostgreSQL, troubles them, and adds up what the receiver got. Ends with exit code 1
-/// when it does not add up.
+/// when it does not add up, with 130 when it is interrupted; whatever it started ends with it.
 #[derive(Debug, Parser)]
 #[command(name = "postbox-chaos", version)]
 struct Arguments {
@@ -43,11 +47,34 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let verdict = runtime.block_on(perform(performance));
+    let verdict = match runtime.block_on(unless_interrupted(perform(performance))) {
+        Ok(Some(verdict)) => verdict,
+        Ok(None) => {
+            eprintln!("interrupted: the relays and the database are stopped");
+            // What it drops are the relays and the server.
+            drop(runtime);
+            return ExitCode::from(INTERRUPTED);
+        }
+        Err(error) => {
+            eprintln!("postbox-chaos: signals cannot be handled: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&verdict).expect("a verdict is plain data"));
     } else {
         println!("{verdict}");
     }
     if verdict.adds_up() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What `work` gives; `None` when the program is asked to end before that.
+async fn unless_interrupted<T>(work: impl Future<Output = T>) -> std::io::Result<Option<T>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(tokio::select! {
+        done = work => Some(done),
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+    })
 }

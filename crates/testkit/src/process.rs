@@ -1,10 +1,14 @@
 //! Child processes that tests start, signal and outlive.
 
+mod leash;
+
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use leash::Leash;
 
 /// Longest wait for anything: a machine that is busy otherwise shall not fail a test.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -22,10 +26,12 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A process that is killed when the value goes out of scope.
+/// A process that is killed when the value goes out of scope, and when this process ends, even by SIGKILL.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
+    /// Until the child is waited for.
+    leash: Option<Leash>,
 }
 
 impl Process {
@@ -35,7 +41,9 @@ impl Process {
     /// When it cannot be started.
     #[must_use]
     pub fn spawn(mut command: Command) -> Self {
-        Self { child: command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")) }
+        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let leash = Some(Leash::tie(child.id()));
+        Self { child, leash }
     }
 
     /// Its process id.
@@ -60,12 +68,30 @@ impl Process {
     /// SIGKILL, and waits until it is dead.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child can be killed");
-        self.child.wait().expect("a child can be waited for");
+        self.bury();
+    }
+
+    /// Waits until it has ended, after which its id may be given to another process.
+    fn bury(&mut self) -> ExitStatus {
+        let end = self.child.wait().expect("a child can be waited for");
+        self.untie();
+        end
+    }
+
+    fn untie(&mut self) {
+        if let Some(leash) = self.leash.take() {
+            leash.release();
+        }
     }
 
     /// SIGTERM.
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// SIGINT, as Ctrl-C sends it.
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
     }
 
     /// SIGSTOP: nothing in it moves until [`Self::resume`].
@@ -91,7 +117,11 @@ impl Process {
 
     /// How it ended, if it has.
     pub fn end(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().expect("a child can be waited for")
+        let end = self.child.try_wait().expect("a child can be waited for");
+        if end.is_some() {
+            self.untie();
+        }
+        end
     }
 
     /// Waits for its end.
@@ -100,7 +130,7 @@ impl Process {
     /// When it does not end within a minute and a half.
     pub fn ended(&mut self) -> ExitStatus {
         eventually("the process ends", || !self.is_running());
-        self.child.wait().expect("a child can be waited for")
+        self.bury()
     }
 
     /// Processor time it has used so far.
@@ -121,5 +151,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.untie();
     }
 }
