@@ -129,8 +129,10 @@ async fn a_proxy_that_opens_no_tunnel_has_its_class_and_nothing_is_sent() {
 #[tokio::test]
 async fn a_proxy_that_is_away_or_speaks_no_http_is_transient() {
     let receiver = receiver().await;
-    let away = TunnelProxy::start().await.url();
-    let config = WebhookConfig { proxy: proxy(away), ..WebhookConfig::new(receiver.url()) };
+    // Free again as soon as it was given.
+    let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config =
+        WebhookConfig { proxy: proxy(format!("http://{away}")), ..WebhookConfig::new(receiver.url()) };
     assert_failure(config, Transient, "the proxy cannot be reached").await;
     let garbage = Receiver::start(Script::always(Answer::Garbage)).await;
     let url = format!("http://{}", garbage.address());

@@ -169,7 +169,7 @@ fn a_request_that_is_not_signed_by_the_secret_is_refused_with_401() {
 fn no_answer_at_all_costs_the_sender_its_time() {
     let bench = Bench::migrated();
     let listening = Listening::start(&bench, &["--json", "--hang"]);
-    bench.write_destination(&listening.url, "timeout = \"300ms\"");
+    bench.write_destination(&listening.url, "timeout = \"1s\"");
     bench.produce("42", "order.confirmed");
     bench.run(&["relay", "--once"]).ended_with(1);
     assert_eq!(listening.json()["status"], Value::Null);

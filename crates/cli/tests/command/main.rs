@@ -16,3 +16,4 @@ mod receiver;
 mod relaying;
 mod shards;
 mod status;
+mod travelling;

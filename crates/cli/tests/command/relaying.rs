@@ -67,33 +67,6 @@ fn request_headers_and_signatures_go_out() {
 }
 
 #[test]
-fn a_blocked_address_is_a_dead_letter_at_once_with_its_reason() {
-    let (bench, receiver) = (Bench::migrated(), Receiver::start());
-    bench.write_destination(&receiver.url().replace("127.0.0.1", "localhost"), "egress = \"public\"");
-    bench.produce("42", "order.confirmed");
-    bench.run(&["relay", "--once"]).ended_with(1);
-    let letters = bench.run(&["dead-letters", "list", "--json"]).succeeded().json();
-    let letter = &letters["dead_letters"][0];
-    assert_eq!(letter["attempts"], 1, "{letter}");
-    let reason = letter["last_error"].as_str().unwrap();
-    assert!(reason.contains("a loopback address; egress allows public"), "{reason}");
-    assert!(receiver.received().is_empty());
-}
-
-#[test]
-fn a_proxy_that_the_environment_names_is_not_used() {
-    let (bench, receiver) = (Bench::migrated(), Receiver::start());
-    bench.write_destination(&receiver.url(), "");
-    bench.produce("42", "order.confirmed");
-    let mut command = bench.command(&["relay", "--once"]);
-    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
-        command.env(name, "http://127.0.0.1:1");
-    }
-    crate::bench::Ended::of(command).succeeded();
-    assert_eq!(receiver.received().len(), 1);
-}
-
-#[test]
 fn a_second_relay_waits_beside_the_first_and_both_end_cleanly() {
     let (bench, receiver) = (Bench::migrated(), Receiver::start());
     bench.write_destination(&receiver.url(), "");
