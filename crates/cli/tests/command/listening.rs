@@ -1,63 +1,44 @@
 //! `postbox listen` as a process, with a real relay or a bare connection as its client.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
+use crate::talking::Talking;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// A listener that runs; it is killed when the value goes out of scope.
+/// A listener that runs.
 struct Listening {
-    child: Child,
-    lines: mpsc::Receiver<String>,
+    listener: Talking,
     url: String,
 }
 
 impl Listening {
     fn start(bench: &Bench, args: &[&str]) -> Self {
-        let mut child = bench
-            .command(&[&["listen", "--port", "0"], args].concat())
-            .env("SIGNING", SECRET)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (tell, lines) = mpsc::channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut listening = Self { child, lines, url: String::new() };
-        let first = listening.line();
+        let mut command = bench.command(&[&["listen", "--port", "0"], args].concat());
+        command.env("SIGNING", SECRET);
+        let listener = Talking::start(command);
+        let first = listener.line();
         let (_, rest) = first.split_once("http://").unwrap_or_else(|| panic!("no URL in {first:?}"));
-        listening.url = format!("http://{}", rest.split(['"', ' ']).next().unwrap());
-        listening
+        let url = format!("http://{}", rest.split(['"', ' ']).next().unwrap());
+        Self { listener, url }
     }
 
     #[track_caller]
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("a line is printed")
+        self.listener.line()
     }
 
     #[track_caller]
     fn json(&self) -> Value {
-        let line = self.line();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        self.listener.json()
     }
 
-    /// Ends it as Ctrl-C does and gives the lines that were left.
-    fn interrupt(mut self) -> Vec<String> {
-        let sent =
-            std::process::Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-        let mut left = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            left.push(line);
-        }
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
-        left
+    fn interrupt(self) -> Vec<String> {
+        self.listener.interrupt()
     }
 
     /// Posts an event of order 42 and gives the whole answer.
@@ -75,13 +56,6 @@ impl Listening {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

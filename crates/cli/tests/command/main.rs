@@ -16,4 +16,5 @@ mod receiver;
 mod relaying;
 mod shards;
 mod status;
+mod talking;
 mod travelling;

@@ -1,50 +1,29 @@
 //! What the relay sends is accepted by a receiver in Python that verifies with the public package `standardwebhooks`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
+use crate::talking::Talking;
 
 const OLD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEW: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD1/0MP7gxCbk=";
 
-/// A receiver that runs; it is killed when the value goes out of scope.
+/// A receiver that runs.
 struct PythonReceiver {
-    child: Child,
-    said: mpsc::Receiver<String>,
+    program: Talking,
     url: String,
 }
 
 impl PythonReceiver {
     fn with(secret: &str) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/receiver.py");
-        let mut child = Command::new(postbox_testkit::python::interpreter())
-            .args([script, secret])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (tell, said) = mpsc::channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let port = said.recv_timeout(PATIENCE).expect("the receiver starts; its own error is above");
-        Self { child, said, url: format!("http://127.0.0.1:{port}/hooks") }
-    }
-
-    /// What it said of the next request.
-    #[track_caller]
-    fn verdict(&self) -> Value {
-        serde_json::from_str(&self.said.recv_timeout(PATIENCE).expect("a request comes")).unwrap()
-    }
-}
-
-impl Drop for PythonReceiver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let mut command = Command::new(postbox_testkit::python::interpreter());
+        command.args([script, secret]);
+        let program = Talking::start(command);
+        let url = format!("http://127.0.0.1:{}/hooks", program.line());
+        Self { program, url }
     }
 }
 
@@ -61,7 +40,7 @@ fn send(bench: &Bench, receiver: &PythonReceiver, secrets: &str) -> Value {
     bench.write_destination(&receiver.url, &format!("secret = {secrets}"));
     let id = bench.produce("42", "order.confirmed");
     bench.run(&["relay", "--once"]);
-    let verdict = receiver.verdict();
+    let verdict = receiver.program.json();
     if verdict["verified"] == true {
         assert_eq!(verdict["event"]["event_id"], id.as_str());
         assert_eq!(verdict["event"]["data"]["total"], 12);

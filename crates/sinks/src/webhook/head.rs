@@ -113,9 +113,9 @@ impl Head {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Duration;
 
-    use postbox_core::event::{Event, Payload};
+    use postbox_core::event::Event;
+    use postbox_testkit::sink_conformance;
 
     use super::super::envelope::Envelope;
     use super::*;
@@ -128,20 +128,11 @@ mod tests {
 
     fn attempt(stored: Option<&str>, replay: bool) -> Attempt {
         let event = Event {
-            id: 7,
             event_id: "0190f2a4-6c3e-7b1a-8c2d-000000000001".parse().unwrap(),
-            lane_id: 1,
-            shard: 1,
-            aggregate_type: "order".to_owned(),
-            aggregate_id: "42".to_owned(),
-            aggregate_seq: 3,
-            event_type: "order.confirmed".to_owned(),
-            payload: Payload::Inline("{}".to_owned()),
             headers: stored.map(str::to_owned),
-            created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            ..Arc::unwrap_or_clone(sink_conformance::event("42", 3, "{}"))
         };
-        let timeout = Duration::from_secs(10);
-        Attempt { event: Arc::new(event), number: 2, replay, maybe_delivered: false, timeout }
+        Attempt { number: 2, replay, ..sink_conformance::attempt(Arc::new(event)) }
     }
 
     fn message(body: &[u8]) -> Message {

@@ -127,7 +127,9 @@ fn percent_encoded(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use postbox_core::event::Payload;
+    use std::sync::Arc;
+
+    use postbox_testkit::sink_conformance;
 
     use super::*;
 
@@ -136,17 +138,10 @@ mod tests {
 
     fn event(event_type: &str, aggregate_id: &str) -> Event {
         Event {
-            id: 7,
             event_id: "0190f2a4-6c3e-7b1a-8c2d-000000000001".parse().unwrap(),
-            lane_id: 1,
-            shard: 1,
-            aggregate_type: "order".to_owned(),
-            aggregate_id: aggregate_id.to_owned(),
-            aggregate_seq: 3,
             event_type: event_type.to_owned(),
-            payload: Payload::Inline(String::new()),
-            headers: None,
             created_at: "2026-01-02T03:04:05.678901Z".parse().unwrap(),
+            ..Arc::unwrap_or_clone(sink_conformance::event(aggregate_id, 3, ""))
         }
     }
 

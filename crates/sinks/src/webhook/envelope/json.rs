@@ -40,23 +40,18 @@ fn display(body: &mut Vec<u8>, value: &dyn std::fmt::Display) {
 
 #[cfg(test)]
 mod tests {
-    use postbox_core::event::Payload;
+    use std::sync::Arc;
+
+    use postbox_testkit::sink_conformance;
 
     use super::*;
 
     fn event() -> Event {
         Event {
-            id: 7,
             event_id: "0190f2a4-6c3e-7b1a-8c2d-000000000001".parse().unwrap(),
-            lane_id: 1,
-            shard: 1,
-            aggregate_type: "order".to_owned(),
-            aggregate_id: "4\"2\\\u{1}".to_owned(),
-            aggregate_seq: 3,
             event_type: "order.confirmed 😀".to_owned(),
-            payload: Payload::Inline(String::new()),
-            headers: None,
             created_at: "2026-01-02T03:04:05.678901Z".parse().unwrap(),
+            ..Arc::unwrap_or_clone(sink_conformance::event("4\"2\\\u{1}", 3, ""))
         }
     }
 
