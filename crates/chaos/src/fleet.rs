@@ -59,7 +59,8 @@ impl Berth {
             "[database]\nurl = \"{}\"\n[relay]\npoll_interval = \"50ms\"\nlease_ttl = \"{}ms\"\n\
              drain_timeout = \"{}ms\"\n[[destination]]\nname = \"receiver\"\nkind = \"webhook\"\n\
              url = \"http://{}/hooks\"\nconcurrency = {CONCURRENCY}\ntimeout = \"{}ms\"\n\
-             retry = {{ attempts = 1000, delays = [\"100ms\", \"300ms\"], jitter = 0.5 }}\n",
+             retry = {{ attempts = 1000, delays = [\"100ms\", \"300ms\"], jitter = 0.5 }}\n\
+             breaker = {{ consecutive = 5, patience = \"300ms\", cool_down = \"200ms\", longest_cool_down = \"2s\" }}\n",
             stage.url_through(database_link.address().port()),
             lease.as_millis(),
             drain.as_millis(),
