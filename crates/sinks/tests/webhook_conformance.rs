@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use postbox_core::sink::Sink;
-use postbox_sinks::webhook::{WebhookConfig, WebhookSink};
+use postbox_sinks::webhook::{Envelope, WebhookConfig, WebhookSink};
 use postbox_testkit::receiver::{Answer, Receiver, Script};
-use postbox_testkit::sink_conformance::{PeerFault, SinkHarness};
+use postbox_testkit::sink_conformance::{self, PeerFault, SinkHarness};
 use uuid::Uuid;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -19,8 +19,13 @@ struct WebhookHarness {
 }
 
 async fn webhook() -> WebhookHarness {
+    webhook_with(Envelope::Json).await
+}
+
+async fn webhook_with(envelope: Envelope) -> WebhookHarness {
     let receiver = Receiver::start(Script::always(Answer::Ok)).await;
-    let config = WebhookConfig { secrets: vec![SECRET.into()], ..WebhookConfig::new(receiver.url()) };
+    let config =
+        WebhookConfig { secrets: vec![SECRET.into()], envelope, ..WebhookConfig::new(receiver.url()) };
     let sink = Arc::new(WebhookSink::new(config).expect("the receiver's URL is one"));
     WebhookHarness { sink, receiver, away: AtomicBool::new(false) }
 }
@@ -79,3 +84,15 @@ impl SinkHarness for WebhookHarness {
 }
 
 postbox_testkit::sink_conformance!(webhook);
+
+/// What differs between envelopes is what producers wrote, in bodies and in headers.
+#[tokio::test]
+async fn strange_names_do_no_harm_in_any_envelope() {
+    for word in Envelope::WORDS {
+        let harness = webhook_with(Envelope::named(word, None).expect("it is one of the words")).await;
+        sink_conformance::confirming::strange_names_do_no_harm(&harness).await;
+        for request in harness.receiver.requests() {
+            assert_eq!(request.header("x-injected"), None, "{word}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 mod leash;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -57,12 +57,20 @@ impl Process {
     /// # Panics
     /// When its output is no pipe, or ends before that line.
     pub fn told(&mut self, word: &str) -> String {
-        let output = BufReader::new(self.child.stdout.take().expect("its output is a pipe"));
+        let output = BufReader::new(self.take_output());
         output
             .lines()
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix(word)?.trim().to_owned()))
             .unwrap_or_else(|| panic!("the process did not say {word:?}"))
+    }
+
+    /// Its standard output.
+    ///
+    /// # Panics
+    /// When that is no pipe, or was taken before.
+    pub fn take_output(&mut self) -> ChildStdout {
+        self.child.stdout.take().expect("its output is a pipe")
     }
 
     /// SIGKILL, and waits until it is dead.

@@ -52,11 +52,11 @@ impl Tally {
     /// The counts for people.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
-            "\n{} requests, {} events accepted, {} duplicates, {} out of order, {} not verified",
+            "\nrequests: {}, events accepted: {}, duplicates: {}, out of order: {}, not verified: {}",
             self.requests, self.accepted, self.duplicates, self.out_of_order, self.not_verified
         );
         if self.unreadable > 0 {
-            text += &format!(", {} requests without an event", self.unreadable);
+            text += &format!(", without an event: {}", self.unreadable);
         }
         let answers: Vec<String> =
             self.statuses.iter().map(|(status, count)| format!("{count} × {status}")).collect();
@@ -92,7 +92,7 @@ mod tests {
         tally.count_unreadable();
         assert_eq!(
             tally.text(),
-            "\n5 requests, 2 events accepted, 1 duplicates, 1 out of order, 1 not verified, 1 requests without an event\n\
+            "\nrequests: 5, events accepted: 2, duplicates: 1, out of order: 1, not verified: 1, without an event: 1\n\
              answered: 3 × 200, 1 × 401\nnot answered: 1"
         );
     }

@@ -1,26 +1,28 @@
 //! A program that runs beside the test and says something from time to time.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
+use postbox_testkit::process::Process;
 use serde_json::Value;
 
 use crate::bench::PATIENCE;
 
 /// A program whose lines are read as they come; it is killed when the value goes out of scope.
 pub(crate) struct Talking {
-    child: Child,
+    process: Process,
     lines: mpsc::Receiver<String>,
 }
 
 impl Talking {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Process::spawn(command);
         let (tell, lines) = mpsc::channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
+        let out = BufReader::new(process.take_output());
         std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Self { child, lines }
+        Self { process, lines }
     }
 
     /// The next line of its standard output.
@@ -38,20 +40,12 @@ impl Talking {
 
     /// Ends it as Ctrl-C does, and gives the lines that were left.
     pub(crate) fn interrupt(mut self) -> Vec<String> {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        self.process.interrupt();
         let mut left = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             left.push(line);
         }
-        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        assert_eq!(self.process.ended().code(), Some(0));
         left
-    }
-}
-
-impl Drop for Talking {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
