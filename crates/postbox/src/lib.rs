@@ -12,6 +12,8 @@
 //! | `tokio-postgres` | `postbox::tokio_postgres::enqueue` and `accept` |
 //! | `sqlx` | `postbox::sqlx::enqueue` and `accept` (PostgreSQL) |
 //! | `rusqlite` | `postbox::rusqlite::enqueue`, `accept` and `migrate` |
+//! | `receiver` | `postbox::receiver`, and `receive` of each driver above: verify, accept and act in one transaction |
+//! | `axum` | the same as an extractor and a response |
 //! | `relay` | `postbox::relay`: the relay in your own process, with the store of each driver above |
 //!
 //! Any other client writes an event with a plain statement in its own transaction:
@@ -42,6 +44,8 @@
 pub use postbox_core::event::{MAX_NAME_BYTES, NewEvent};
 pub use postbox_core::inbox::{Acceptance, MAX_CONSUMER_BYTES, Place, Succession};
 
+#[cfg(feature = "receiver")]
+pub mod receiver;
 #[cfg(feature = "relay")]
 pub mod relay;
 #[cfg(feature = "rusqlite")]

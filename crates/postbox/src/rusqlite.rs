@@ -16,7 +16,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "receiver")]
+mod receiving;
+
 pub use postbox_sqlite::{
     AcceptError, EnqueueError, MigrateError, accept, accept_placed, enqueue, inbox_migration_sql, migrate,
     migrate_inbox, migration_sql,
 };
+#[cfg(feature = "receiver")]
+pub use receiving::receive;

@@ -10,8 +10,13 @@
 //! tx.commit().await?;
 //! ```
 
+#[cfg(feature = "receiver")]
+mod receiving;
+
 pub use postbox_postgres::consumer::AcceptError;
 pub use postbox_postgres::consumer::sqlx::{accept, accept_in, accept_placed, accept_placed_in};
 pub use postbox_postgres::producer::EnqueueError;
 pub use postbox_postgres::producer::sqlx::{enqueue, enqueue_in};
 pub use postbox_postgres::schema::{inbox_migration_sql, migration_sql};
+#[cfg(feature = "receiver")]
+pub use receiving::{receive, receive_in};

@@ -13,8 +13,13 @@
 //! # }
 //! ```
 
+#[cfg(feature = "receiver")]
+mod receiving;
+
 pub use postbox_postgres::consumer::AcceptError;
 pub use postbox_postgres::consumer::tokio_postgres::{accept, accept_in, accept_placed, accept_placed_in};
 pub use postbox_postgres::producer::EnqueueError;
 pub use postbox_postgres::producer::tokio_postgres::{enqueue, enqueue_in};
 pub use postbox_postgres::schema::{inbox_migration_sql, migration_sql};
+#[cfg(feature = "receiver")]
+pub use receiving::{receive, receive_in};
