@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Prune(command::prune::Prune),
     #[command(subcommand)]
     Inbox(command::inbox::Inbox),
+    Reconcile(command::reconcile::Reconcile),
     Grants(command::grants::Grants),
     Listen(command::listen::Listen),
     Demo(command::demo::Demo),

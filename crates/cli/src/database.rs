@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use postbox_core::inbox::{Inbox, Outgoing};
+use postbox_core::inbox::Inbox;
 use postbox_core::operations::Operations;
+use postbox_core::outgoing::Outgoing;
 use postbox_core::store::Store;
 use postbox_core::wake_up::WakeUp;
 use postbox_postgres::{NotifyWakeUp, PostgresStore};

@@ -16,6 +16,7 @@ mod logging;
 mod moment;
 mod output;
 mod receiver;
+mod reconcile;
 mod report;
 mod selection;
 mod shutdown;
@@ -67,6 +68,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
         Command::Inbox(inbox) => inbox.run(global).await,
+        Command::Reconcile(reconcile) => reconcile.run(global).await,
         Command::Grants(grants) => grants.run(global).await,
         Command::Listen(listen) => listen.run().await,
         Command::Demo(demo) => demo.run().await,

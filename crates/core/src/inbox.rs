@@ -94,10 +94,3 @@ pub trait Inbox: Send + Sync {
     /// About how many events `consumer` has received, for a progress bar.
     async fn estimate_received(&self, consumer: &str) -> StoreResult<u64>;
 }
-
-/// The producer's side of a comparison with an inbox.
-#[async_trait]
-pub trait Outgoing: Send + Sync {
-    /// What the outbox's pruning keeps; `None` when it was never pruned.
-    async fn outbox_retention(&self) -> StoreResult<Option<Retention>>;
-}

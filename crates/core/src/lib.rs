@@ -12,6 +12,7 @@ pub mod inbox;
 pub mod lease;
 pub mod operations;
 pub mod outcome;
+pub mod outgoing;
 pub mod retry;
 pub mod route;
 pub mod sink;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postbox_core::inbox::{Inbox, Outgoing, Received, Retention};
+use postbox_core::inbox::{Inbox, Received, Retention};
 use postbox_core::operations::BatchStep;
 use postbox_core::store::StoreResult;
 use tokio_postgres::types::Type;
@@ -54,16 +54,9 @@ impl Inbox for PostgresStore {
     }
 }
 
-#[async_trait]
-impl Outgoing for PostgresStore {
-    async fn outbox_retention(&self) -> StoreResult<Option<Retention>> {
-        self.read_retention("outbox").await
-    }
-}
-
 impl PostgresStore {
     /// What pruning of `scope` (`outbox` or `inbox`) keeps.
-    async fn read_retention(&self, scope: &str) -> StoreResult<Option<Retention>> {
+    pub(crate) async fn read_retention(&self, scope: &str) -> StoreResult<Option<Retention>> {
         let statement = "SELECT r.keep_ms, r.complete_since FROM @.outbox_retention r WHERE r.scope = $1";
         let rows = self.operate("read what is kept", statement, &[(&scope, Type::TEXT)]).await?;
         let Some(row) = rows.first() else {

@@ -5,6 +5,7 @@
 
 mod inspecting;
 mod selecting;
+mod sending;
 
 use postbox_core::delivery::DeliveryState;
 use postbox_core::event::OutboxId;

@@ -18,6 +18,7 @@ mod query_plans;
 mod replay;
 mod scan;
 mod selection;
+mod sending;
 mod settle;
 mod status;
 mod worker;

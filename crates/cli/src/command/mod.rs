@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod listen;
 pub(crate) mod migrate;
 pub(crate) mod prune;
+pub(crate) mod reconcile;
 pub(crate) mod relay;
 pub(crate) mod replay;
 pub(crate) mod shards;

@@ -13,6 +13,7 @@ mod postgres;
 mod pruning;
 mod python;
 mod receiver;
+mod reconciling;
 mod relaying;
 mod shards;
 mod status;

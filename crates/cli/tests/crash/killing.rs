@@ -66,6 +66,26 @@ fn twenty_kills_lose_nothing_and_reorder_nothing() {
     relay.terminate();
 
     judge(&scene, &record.entries(), &kills);
+    both_sides_agree(&scene, &record.entries());
+}
+
+/// The same by `postbox reconcile`: what the receiver confirmed, in its order, against what the outbox says.
+fn both_sides_agree(scene: &Scene<'_>, entries: &[Entry]) {
+    let confirmed: Vec<Uuid> =
+        entries.iter().filter(|entry| entry.status == Some(200)).map(|entry| entry.event_id).collect();
+    let comparison = scene.reconcile(&confirmed);
+    let count = |kind: &str| comparison[kind]["count"].as_u64().unwrap();
+    assert_eq!((count("missing"), count("extra"), count("out_of_order")), (0, 0, 0), "{comparison:#}");
+    assert_eq!(
+        (comparison["delivered"].as_u64(), comparison["received"].as_u64()),
+        (Some(10_000), Some(10_000))
+    );
+    let mut times: HashMap<Uuid, usize> = HashMap::new();
+    for event in confirmed {
+        *times.entry(event).or_default() += 1;
+    }
+    let repeated = times.values().filter(|&&times| times > 1).count();
+    assert_eq!(count("duplicated"), repeated as u64);
 }
 
 /// Chosen anew for each run, unless the variable repeats an earlier one.

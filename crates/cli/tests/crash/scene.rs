@@ -67,6 +67,16 @@ impl<'a> Scene<'a> {
         Process::spawn(command)
     }
 
+    /// What `postbox reconcile` makes of the ids that the receiver has confirmed, in this order. Nothing may be missing.
+    pub(crate) fn reconcile(&self, confirmed: &[uuid::Uuid]) -> serde_json::Value {
+        let ids: String = confirmed.iter().map(|id| format!("{id}\n")).collect();
+        std::fs::write(self.folder.path().join("confirmed"), ids).unwrap();
+        let output = self.postbox(&["reconcile", "--ids", "confirmed", "--json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["destinations"][0].clone()
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("relay.log")
     }

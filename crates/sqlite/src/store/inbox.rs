@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use postbox_core::inbox::{Inbox, Outgoing, Received, Retention};
+use postbox_core::inbox::{Inbox, Received, Retention};
 use postbox_core::operations::BatchStep;
 use postbox_core::store::StoreResult;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, named_params};
@@ -47,15 +47,8 @@ impl Inbox for SqliteStore {
     }
 }
 
-#[async_trait]
-impl Outgoing for SqliteStore {
-    async fn outbox_retention(&self) -> StoreResult<Option<Retention>> {
-        self.operations.call_unbounded(|connection, _| retention(connection, "outbox")).await
-    }
-}
-
 /// What pruning of `scope` (`outbox` or `inbox`) keeps.
-fn retention(connection: &Connection, scope: &str) -> Attempt<Option<Retention>> {
+pub(crate) fn retention(connection: &Connection, scope: &str) -> Attempt<Option<Retention>> {
     let query = "SELECT keep_ms, complete_since FROM outbox_retention WHERE scope = ?1";
     let found = connection.prepare_cached(query)?.query_row([scope], |row| {
         Ok(Retention {
