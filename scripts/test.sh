@@ -49,9 +49,9 @@ install_postgres() {
     have_postgres || die "the package postgresql is installed, but there is no initdb"
 }
 
-# Programs in Python that tests start, with the packages of their users. Made anew when the list changes.
+# Programs in Python that tests start, the examples among them, with the packages of their users. Made anew when the list changes.
 prepare_python() {
-    local list=crates/testkit/python/requirements.txt home=target/python
+    local list=examples/python/requirements.txt home=target/python
     cmp -s "$list" "$home/installed.txt" && return
     have python3 || install_packages python3
     # Debian keeps what makes environments in a package of its own.
@@ -61,6 +61,19 @@ prepare_python() {
     "$home/bin/python" -m pip install -q --disable-pip-version-check -r "$list" ||
         die "pip cannot install the packages in $list: is the package index reachable?"
     cp "$list" "$home/installed.txt"
+}
+
+# What the examples in JavaScript need, outside of the sources. Made anew when the list changes.
+prepare_node() {
+    local list=examples/node/package-lock.json home=target/node
+    cmp -s "$list" "$home/installed.json" && return
+    have npm || install_packages nodejs npm
+    rm -rf "$home"
+    mkdir -p "$home"
+    cp "$list" examples/node/package.json "$home"
+    npm ci --prefix "$home" --no-audit --no-fund --loglevel=error ||
+        die "npm cannot install the packages in $list: is the package registry reachable?"
+    cp "$list" "$home/installed.json"
 }
 
 if ! have cargo && [ -f "$HOME/.cargo/env" ]; then
@@ -75,6 +88,7 @@ have_postgres || install_postgres
 export CARGO_INCREMENTAL=0
 mkdir -p target
 prepare_python
+prepare_node
 log=$(mktemp target/tests.XXXXXX)
 trap 'rm -f "$log"' EXIT
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Names another interpreter, which then needs the packages of `crates/testkit/python/requirements.txt`.
+/// Names another interpreter, which then needs the packages of `examples/python/requirements.txt`.
 const OVERRIDE: &str = "POSTBOX_TEST_PYTHON";
 
 /// The interpreter.

@@ -50,9 +50,7 @@ async fn each_order_gets_one_invoice_and_each_invoice_one_event() {
             sink: Arc::new(WebhookSink::new(webhook).unwrap()),
         };
         let config = RelayConfig { once: true, ..RelayConfig::default() };
-        postbox::relay::run(config, Arc::clone(&store), vec![billing], CancellationToken::new())
-            .await
-            .unwrap();
+        postbox::relay::run(config, store.clone(), vec![billing], CancellationToken::new()).await.unwrap();
         assert_eq!(database.sql("SELECT order_id, total FROM invoice ORDER BY order_id"), "1|4200\n2|4200");
         let told = "SELECT count(*) FROM outbox WHERE event_type = 'invoice.issued'";
         assert_eq!(database.sql(told), "2");
