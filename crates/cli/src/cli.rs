@@ -47,6 +47,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     DeadLetters(command::dead_letters::DeadLetters),
     Replay(command::replay::Replay),
+    #[command(subcommand)]
+    Destinations(command::destinations::Destinations),
     Prune(command::prune::Prune),
     #[command(subcommand)]
     Inbox(command::inbox::Inbox),

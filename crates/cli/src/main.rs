@@ -8,9 +8,11 @@ mod confirm;
 mod database;
 mod demo;
 mod dice;
+mod endpoints;
 mod error;
 mod exit;
 mod horizon;
+mod kept_secret;
 mod listen;
 mod logging;
 mod moment;
@@ -65,6 +67,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::Shards(shards) => shards.run(global).await,
         Command::Events(events) => events.run(global).await,
         Command::DeadLetters(dead_letters) => dead_letters.run(global).await,
+        Command::Destinations(destinations) => destinations.run(global).await,
         Command::Replay(replay) => replay.run(global).await,
         Command::Prune(prune) => prune.run(global).await,
         Command::Inbox(inbox) => inbox.run(global).await,

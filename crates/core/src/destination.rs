@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::delivery::DestinationName;
-use crate::outcome::FailureClass;
+use crate::outcome::{Confirmation, Failure, FailureClass, Outcome};
 use crate::retry::RetryPolicy;
 use crate::route::Route;
 
@@ -53,6 +53,19 @@ impl Destination {
             retry: RetryPolicy::default(),
             overrides: BTreeMap::new(),
             disabled: None,
+        }
+    }
+
+    /// What an outcome means here.
+    #[must_use]
+    pub fn treat(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Failed(failure) = outcome else { return outcome };
+        match failure.status.and_then(|status| self.overrides.get(&status)) {
+            Some(Treatment::Delivered) => {
+                Outcome::Delivered(Confirmation { status: failure.status, external_id: None })
+            }
+            Some(&Treatment::Failed(class)) => Outcome::Failed(Failure { class, ..failure }),
+            None => Outcome::Failed(failure),
         }
     }
 }

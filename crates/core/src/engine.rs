@@ -292,7 +292,7 @@ impl Engine {
         };
         self.in_flight_bytes -= bytes;
         let in_flight = self.destinations[key.destination].in_flight;
-        let outcome = self.destinations[key.destination].treat(outcome);
+        let outcome = self.destinations[key.destination].spec.treat(outcome);
         let dice = self.roll();
         let flight = (in_flight, AttemptId(self.last_attempt));
         let slot = &mut self.destinations[key.destination];

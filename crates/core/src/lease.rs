@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::endpoint::Blocked;
 use crate::event::Shard;
 
 /// Time a lease lasts without renewal when nothing else is said.
@@ -46,6 +47,25 @@ pub struct Heartbeat {
     pub in_flight: u32,
     /// Whether the relay may be given further shards (false while it shuts down).
     pub accepting: bool,
+    /// Version of the [`crate::endpoint::EndpointSet`] that it works by; 0 before it has read one.
+    pub destinations_version: i64,
+    /// Destinations to which it sends nothing at present.
+    pub blocked: Blocked,
+}
+
+impl Heartbeat {
+    /// A relay that has just begun: it accepts shards, and has nothing to tell yet.
+    pub fn new(relay: RelayId, label: impl Into<String>, ttl: Duration) -> Self {
+        Self {
+            relay,
+            label: label.into(),
+            ttl,
+            in_flight: 0,
+            accepting: true,
+            destinations_version: 0,
+            blocked: Blocked::default(),
+        }
+    }
 }
 
 /// What the database answered to a heartbeat.

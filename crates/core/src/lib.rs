@@ -6,6 +6,8 @@
 
 pub mod delivery;
 pub mod destination;
+pub mod duration;
+pub mod endpoint;
 pub mod engine;
 pub mod event;
 pub mod inbox;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::delivery::DeliveryState;
+use crate::endpoint::{Blocked, EndpointRecord};
 use crate::event::{OutboxId, Shard};
 use crate::store::StoreResult;
 
@@ -90,6 +91,10 @@ pub struct RelayStatus {
     pub started_at: Timestamp,
     /// What is left of its lease; negative when it has run out.
     pub lease_seconds: f64,
+    /// Version of the destinations kept as data that it works by; 0 before it has read one.
+    pub destinations_version: i64,
+    /// Destinations to which it sends nothing at present, and why.
+    pub blocked: Blocked,
 }
 
 /// One shard, and who works on it.
@@ -329,4 +334,35 @@ pub trait Operations: Send + Sync {
     /// Removes up to `limit` events with ids above `after` that `policy` allows to remove, with their deliveries, and
     /// leaves each aggregate's sequence remembered.
     async fn prune(&self, policy: &PrunePolicy, after: OutboxId, limit: u32) -> StoreResult<BatchStep>;
+
+    /// Every endpoint and switch, by name.
+    async fn list_endpoints(&self) -> StoreResult<Vec<EndpointRecord>>;
+
+    /// The endpoint or switch of this name.
+    async fn find_endpoint(&self, name: &str) -> StoreResult<Option<EndpointRecord>>;
+
+    /// Adds an endpoint, enabled, with its first secret; `settings` is a JSON object. `false` when there is a row of that
+    /// name, which stays as it is.
+    async fn add_endpoint(&self, name: &str, settings: &str, secret: Option<&str>) -> StoreResult<bool>;
+
+    /// Replaces the settings that were read as `seen`. `false` when the row is gone or they have changed meanwhile.
+    async fn change_endpoint(&self, name: &str, seen: &str, settings: &str) -> StoreResult<bool>;
+
+    /// Switches a destination off for `reason`, adding a row when there is none, or on again with `None`; a row that
+    /// was only a switch goes then. `false` when it was so already.
+    async fn switch_endpoint(&self, name: &str, reason: Option<&str>) -> StoreResult<bool>;
+
+    /// Adds a secret; those that the endpoint has so far expire after `keep`, unless earlier. Removes what has expired.
+    /// `false` when there is no row of that name.
+    ///
+    /// # Errors
+    /// `Input` when it would have more than [`crate::endpoint::MAX_SECRETS`] that are in use.
+    async fn add_secret(&self, name: &str, secret: &str, keep: Duration) -> StoreResult<bool>;
+
+    /// Removes the row of this name with its secrets. The version since which it is gone; `None` when there was none.
+    async fn remove_endpoint(&self, name: &str) -> StoreResult<Option<i64>>;
+
+    /// Marks up to `limit` unfinished or dead deliveries to `destination` as discarded, with `reason` as their last error.
+    /// Returns how many there were: fewer than `limit` means that none is left.
+    async fn discard_removed(&self, destination: &str, reason: &str, limit: u32) -> StoreResult<u64>;
 }

@@ -21,6 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::delivery::{DeliveryRecord, DestinationName, ParkedLane};
+use crate::endpoint::EndpointSet;
 use crate::event::{Event, LaneId, OutboxId, Shard};
 use crate::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 
@@ -208,8 +209,9 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///
 /// # Contract
 /// - **Three lanes of calls.** The relay runs at most one *read* (`scan`, `load`, `refill`, `due`, in any mixture), at
-///   most one `settle`, any number of `payload` and one *lease* call (`heartbeat`, `hand_back`, `leave`) at a time.
-///   Reads, settles and lease calls use connections of their own, so that none waits for another.
+///   most one `settle`, any number of `payload` and one *lease* call (`heartbeat`, `hand_back`, `leave`, `endpoints`,
+///   `disable_endpoint`) at a time. Reads, settles and lease calls use connections of their own, so that none waits
+///   for another.
 /// - **Run to the end.** Futures are never dropped half-way by the relay. Each call bounds its own time (30 s at
 ///   most) and then fails as `Unavailable`, abandoning its connection.
 /// - **Comes back.** After `Unavailable` the next call connects anew. No call panics or blocks for ever.
@@ -255,4 +257,12 @@ pub trait Store: Send + Sync {
 
     /// Gives everything back and removes the relay's row.
     async fn leave(&self, relay: RelayId) -> StoreResult<()>;
+
+    /// Everything kept in `outbox_destination`, in one snapshot, unless its version is still `known` (then `None`, for
+    /// the price of one row). A version below 0 is never current.
+    async fn endpoints(&self, known: i64) -> StoreResult<Option<EndpointSet>>;
+
+    /// Switches the destination off, for a destination that answered that it is gone: the row of an endpoint, or a new
+    /// row that switches a destination of the configuration file. One that is off already stays as it is.
+    async fn disable_endpoint(&self, name: &str, reason: &str) -> StoreResult<()>;
 }

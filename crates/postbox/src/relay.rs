@@ -9,7 +9,10 @@ pub use postbox_postgres::PostgresStore;
 pub use postbox_sqlite::SqliteStore;
 
 pub use postbox_core::delivery::DestinationName;
-pub use postbox_core::destination::{DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination};
+pub use postbox_core::destination::{
+    BreakerPolicy, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination, Ordering, RateLimit, Treatment,
+};
+pub use postbox_core::endpoint::{Endpoint, EndpointSecret, EndpointSettings};
 pub use postbox_core::engine::{Counters, Limits};
 pub use postbox_core::event::{Event, Payload};
 pub use postbox_core::operations::Operations;
@@ -18,7 +21,7 @@ pub use postbox_core::retry::{OnExhausted, RetryPolicy};
 pub use postbox_core::route::Route;
 pub use postbox_core::sink::{Attempt, Sink};
 pub use postbox_core::store::{Store, StoreError, StoreErrorKind};
-pub use postbox_relay::{Binding, RelayConfig, RelayError, Summary, run};
+pub use postbox_relay::{Binding, Endpoints, RelayConfig, RelayError, Summary, run};
 pub use postbox_sinks::standard_webhooks::SigningSecret;
 pub use postbox_sinks::webhook::{
     ClientIdentity, ConfigError, Egress, Envelope, ProxyConfig, WebhookConfig, WebhookSink,

@@ -12,6 +12,7 @@ use crate::store::PostgresStore;
 impl PostgresStore {
     pub(crate) async fn beat(&self, heartbeat: &Heartbeat, joined: bool) -> StoreResult<LeaseAnswer> {
         let ttl_ms = i64::try_from(heartbeat.ttl.as_millis()).unwrap_or(i64::from(i32::MAX));
+        let blocked = serde_json::to_value(&heartbeat.blocked).unwrap_or_default();
         let rows = self
             .leases
             .query(
@@ -24,6 +25,8 @@ impl PostgresStore {
                     (&sql_count(heartbeat.in_flight), Type::INT4),
                     (&heartbeat.accepting, Type::BOOL),
                     (&joined, Type::BOOL),
+                    (&heartbeat.destinations_version, Type::INT8),
+                    (&blocked, Type::JSONB),
                 ],
             )
             .await?;

@@ -9,6 +9,8 @@ mod connection;
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx"))]
 pub mod consumer;
 #[cfg(feature = "store")]
+mod endpoints;
+#[cfg(feature = "store")]
 mod failure;
 #[cfg(feature = "store")]
 pub mod grants;

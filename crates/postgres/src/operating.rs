@@ -21,7 +21,7 @@ use crate::schema::prefix;
 use crate::store::PostgresStore;
 
 impl PostgresStore {
-    /// Runs a statement of `operating/`.
+    /// Runs a statement of an operator's call.
     pub(crate) async fn operate(
         &self,
         what: &'static str,

@@ -79,6 +79,12 @@ pub const MIGRATIONS: &[Migration] = &[
         part: Part::Inbox,
         sql: include_str!("schema/0007_consuming.sql"),
     },
+    Migration {
+        version: 8,
+        name: "destinations",
+        part: Part::Outbox,
+        sql: include_str!("schema/0008_destinations.sql"),
+    },
 ];
 
 /// The version that this program needs.

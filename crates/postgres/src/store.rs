@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use postbox_core::delivery::{DeliveryState, ParkedLane};
+use postbox_core::endpoint::{EndpointRecord, EndpointSet};
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::operations::{
@@ -58,6 +59,8 @@ pub(crate) struct Statements {
     pub(crate) heartbeat: String,
     pub(crate) hand_back: String,
     pub(crate) leave: String,
+    pub(crate) endpoints: String,
+    pub(crate) disable_destination: String,
 }
 
 impl Statements {
@@ -75,9 +78,11 @@ impl Statements {
             due: call("outbox_due", 4),
             payload: format!("SELECT payload::text FROM {at}outbox WHERE id = $1"),
             settle: call("outbox_settle", 20),
-            heartbeat: call("outbox_heartbeat", 6),
+            heartbeat: call("outbox_heartbeat", 8),
             hand_back: call("outbox_hand_back", 3),
             leave: call("outbox_leave", 1),
+            endpoints: include_str!("endpoints/read.sql").replace("@.", &at),
+            disable_destination: call("outbox_disable_destination", 2),
         }
     }
 }
@@ -151,6 +156,14 @@ impl Store for PostgresStore {
     async fn leave(&self, relay: RelayId) -> StoreResult<()> {
         self.resign(relay).await
     }
+
+    async fn endpoints(&self, known: i64) -> StoreResult<Option<EndpointSet>> {
+        self.read_endpoints(known).await
+    }
+
+    async fn disable_endpoint(&self, name: &str, reason: &str) -> StoreResult<()> {
+        self.disable(name, reason).await
+    }
 }
 
 #[async_trait]
@@ -214,5 +227,37 @@ impl Operations for PostgresStore {
 
     async fn prune(&self, policy: &PrunePolicy, after: OutboxId, limit: u32) -> StoreResult<BatchStep> {
         self.prune_batch(policy, after, limit).await
+    }
+
+    async fn list_endpoints(&self) -> StoreResult<Vec<EndpointRecord>> {
+        self.list_records(None).await
+    }
+
+    async fn find_endpoint(&self, name: &str) -> StoreResult<Option<EndpointRecord>> {
+        Ok(self.list_records(Some(name)).await?.pop())
+    }
+
+    async fn add_endpoint(&self, name: &str, settings: &str, secret: Option<&str>) -> StoreResult<bool> {
+        self.insert_endpoint(name, settings, secret).await
+    }
+
+    async fn change_endpoint(&self, name: &str, seen: &str, settings: &str) -> StoreResult<bool> {
+        self.change_settings(name, seen, settings).await
+    }
+
+    async fn switch_endpoint(&self, name: &str, reason: Option<&str>) -> StoreResult<bool> {
+        self.switch(name, reason).await
+    }
+
+    async fn add_secret(&self, name: &str, secret: &str, keep: Duration) -> StoreResult<bool> {
+        self.insert_secret(name, secret, keep).await
+    }
+
+    async fn remove_endpoint(&self, name: &str) -> StoreResult<Option<i64>> {
+        self.delete_endpoint(name).await
+    }
+
+    async fn discard_removed(&self, destination: &str, reason: &str, limit: u32) -> StoreResult<u64> {
+        self.discard_of_removed(destination, reason, limit).await
     }
 }

@@ -77,6 +77,10 @@ impl StoreHarness for Fresh {
         Some(Box::new(Open(client)))
     }
 
+    async fn sql(&self, statements: &str) {
+        self.0.sql(statements);
+    }
+
     async fn pass_time(&self, duration: Duration) {
         let by = format!("interval '{} milliseconds'", duration.as_millis());
         self.0.sql(&format!(
@@ -84,7 +88,10 @@ impl StoreHarness for Fresh {
                  expires_at = expires_at - {by};
              UPDATE outbox_delivery SET next_attempt_at = next_attempt_at - {by}, sent_at = sent_at - {by};
              UPDATE outbox_relay SET leased_until = leased_until - {by}, started_at = started_at - {by};
-             UPDATE outbox_shard SET taken_at = taken_at - {by};"
+             UPDATE outbox_shard SET taken_at = taken_at - {by};
+             UPDATE outbox_destination SET disabled_at = disabled_at - {by}, created_at = created_at - {by};
+             UPDATE outbox_destination_secret
+             SET created_at = created_at - {by}, expires_at = expires_at - {by};"
         ));
     }
 }

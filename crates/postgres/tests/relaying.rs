@@ -20,7 +20,7 @@ use uuid::Uuid;
 const INSERT: &str = "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)";
 
 fn beat(relay: RelayId, ttl: Duration) -> Heartbeat {
-    Heartbeat { relay, label: "test".to_owned(), ttl, in_flight: 0, accepting: true }
+    Heartbeat::new(relay, "test", ttl)
 }
 
 async fn join(store: &PostgresStore, relay: RelayId) -> Vec<Term> {

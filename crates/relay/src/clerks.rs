@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use postbox_core::delivery::ParkedLane;
+use postbox_core::delivery::{DestinationName, ParkedLane};
+use postbox_core::endpoint::EndpointSet;
 use postbox_core::engine::{AttemptId, Read};
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
@@ -44,6 +45,10 @@ pub(crate) enum Happening {
     /// Of a heartbeat, with the time before it was sent.
     Lease(Result<LeaseAnswer, StoreError>, Instant),
     HandedBack(Result<(), StoreError>),
+    /// Of a look at the destinations kept as data; `None` when nothing has changed.
+    Looked(Result<Option<EndpointSet>, StoreError>),
+    /// Of an order to disable a destination that is gone.
+    Disabled(DestinationName, Result<(), StoreError>),
     Left,
     /// The wake-up hears of everything from now on.
     Listening,
@@ -62,8 +67,15 @@ pub(crate) enum ReadOrder {
 /// An order to the lease task.
 #[derive(Debug)]
 pub(crate) enum LeaseOrder {
-    Beat { heartbeat: Heartbeat, joined: bool },
+    Beat {
+        heartbeat: Heartbeat,
+        joined: bool,
+    },
     HandBack(RelayId, Vec<Term>),
+    /// Look at the destinations kept as data, of which this version is known.
+    Look(i64),
+    /// Disable a destination for a reason.
+    Disable(DestinationName, String),
     Leave(RelayId),
 }
 
@@ -165,6 +177,11 @@ pub(crate) async fn lease(
                 Happening::Lease(store.heartbeat(&heartbeat, joined).await, asked)
             }
             LeaseOrder::HandBack(relay, terms) => Happening::HandedBack(store.hand_back(relay, &terms).await),
+            LeaseOrder::Look(known) => Happening::Looked(store.endpoints(known).await),
+            LeaseOrder::Disable(name, reason) => {
+                let result = store.disable_endpoint(&name, &reason).await;
+                Happening::Disabled(name, result)
+            }
             LeaseOrder::Leave(relay) => {
                 // Whatever it answers: a relay that cannot say goodbye is evicted when its lease runs out.
                 if let Err(error) = store.leave(relay).await {

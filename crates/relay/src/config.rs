@@ -11,6 +11,8 @@ use postbox_core::sink::Sink;
 use postbox_core::store::StoreError;
 use postbox_core::wake_up::WakeUp;
 
+use crate::roster::Endpoints;
+
 /// How a relay works.
 #[derive(Clone)]
 pub struct RelayConfig {
@@ -28,6 +30,9 @@ pub struct RelayConfig {
     pub unrouted: Unrouted,
     /// Hears of new events before the next poll; `None`: polling alone.
     pub wake_up: Option<Arc<dyn WakeUp>>,
+    /// Makes sinks for endpoints kept in `outbox_destination`. `None`: they are left alone, and its rows only switch
+    /// configured destinations off and on.
+    pub endpoints: Option<Arc<dyn Endpoints>>,
     /// Decides the jitter of retries.
     pub seed: u64,
 }
@@ -42,6 +47,7 @@ impl Default for RelayConfig {
             limits: Limits::default(),
             unrouted: Unrouted::default(),
             wake_up: None,
+            endpoints: None,
             // Any number will do, as long as two relays differ.
             seed: uuid::Uuid::now_v7().as_u64_pair().1,
         }
@@ -103,6 +109,12 @@ impl RelayConfig {
         self.lease_ttl / 3
     }
 
+    /// Attempts must be shorter than this: right before a renewal two thirds of the lease are left.
+    #[must_use]
+    pub fn longest_attempt(&self) -> Duration {
+        self.lease_ttl - self.renewal()
+    }
+
     /// Checks what cannot be seen in one value alone.
     ///
     /// # Errors
@@ -112,8 +124,7 @@ impl RelayConfig {
             if bindings[..n].iter().any(|other| other.destination.name == destination.name) {
                 return Err(RelayError::DuplicateDestination(destination.name.to_string()));
             }
-            // Right before a renewal two thirds of the lease are left.
-            if destination.timeout >= self.lease_ttl - self.renewal() {
+            if destination.timeout >= self.longest_attempt() {
                 return Err(RelayError::LeaseTooShort {
                     destination: destination.name.to_string(),
                     timeout: destination.timeout,

@@ -8,6 +8,8 @@ mod attempt;
 mod clerks;
 mod config;
 mod relay;
+mod roster;
 
 pub use config::{Binding, RelayConfig, RelayError, Summary};
 pub use relay::run;
+pub use roster::Endpoints;

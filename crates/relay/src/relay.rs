@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use postbox_core::delivery::DestinationName;
+use postbox_core::endpoint::EndpointSet;
 use postbox_core::engine::{Answer, AttemptId, Engine, Moment, Notice};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, fair_share};
 use postbox_core::store::{SettleBatch, Store, StoreError, StoreErrorKind};
@@ -16,6 +18,10 @@ use uuid::Uuid;
 use crate::attempt;
 use crate::clerks::{self, Happening, LONGEST_PAUSE, LeaseOrder, ReadOrder};
 use crate::config::{Binding, RelayConfig, RelayError, Summary};
+use crate::roster::Roster;
+
+/// Time between two looks at the destinations kept as data: what is changed there holds within a second.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Happenings taken in before the engine is asked what to do next.
 const HAPPENINGS_PER_TURN: usize = 512;
@@ -37,14 +43,15 @@ enum Phase {
 
 struct Relay {
     config: RelayConfig,
-    bindings: Vec<Binding>,
     store: Arc<dyn Store>,
     engine: Engine,
+    roster: Roster,
     began: Instant,
     phase: Phase,
     id: RelayId,
     joined: bool,
     next_beat: Instant,
+    next_look: Instant,
     lease_busy: bool,
     attempts: HashMap<AttemptId, AbortHandle>,
     abandoned: usize,
@@ -61,6 +68,7 @@ struct Relay {
     untold: Arc<AtomicBool>,
     /// The wake-up failed and that was said.
     deaf: bool,
+    look_failing: bool,
 }
 
 /// Runs a relay until `shutdown` is cancelled (or, with [`RelayConfig::once`], until nothing is left to do).
@@ -79,6 +87,9 @@ pub async fn run(
 ) -> Result<Summary, RelayError> {
     config.check(&bindings)?;
     store.check_schema().await?;
+    // Before anything is routed: an event whose endpoint is not known yet would count as unrouted.
+    let mut roster = Roster::new(bindings, config.endpoints.clone(), config.longest_attempt());
+    let destinations = roster.take_over(store.endpoints(roster.version()).await?.unwrap_or_default());
     let (happenings, mut inbox) = unbounded_channel();
     let (reads, read_orders) = unbounded_channel();
     let (settles, settle_orders) = unbounded_channel();
@@ -91,18 +102,18 @@ pub async fn run(
         let listening = clerks::listen(wake_up, Arc::clone(&untold), happenings.clone());
         tokio::spawn(listening).abort_handle()
     });
-    let destinations = bindings.iter().map(|binding| binding.destination.clone()).collect();
     let began = Instant::now();
     let mut relay = Relay {
         engine: Engine::new(config.limits.clone(), destinations, config.seed).with_unrouted(config.unrouted),
         config,
-        bindings,
         store,
+        roster,
         began,
         phase: Phase::Working,
         id: Uuid::now_v7(),
         joined: false,
         next_beat: began,
+        next_look: began + LOOK_INTERVAL,
         lease_busy: false,
         attempts: HashMap::new(),
         abandoned: 0,
@@ -116,6 +127,7 @@ pub async fn run(
         lease_failing: false,
         untold,
         deaf: false,
+        look_failing: false,
     };
     while relay.phase != Phase::Done {
         relay.work();
@@ -146,6 +158,11 @@ impl Relay {
                 handle.abort();
             }
         }
+        for (destination, reason) in self.engine.take_gone() {
+            if self.roster.note_gone(&destination, reason) {
+                self.next_look = Instant::now();
+            }
+        }
         for notice in self.engine.take_notices() {
             match notice {
                 Notice::Blocked(destination, reason) => {
@@ -157,12 +174,12 @@ impl Relay {
         // The time is taken anew for each start: a process that was paused in between must not start anything
         // on a lease that has run out meanwhile.
         while let Some(start) = self.engine.next_start(self.now()) {
-            let binding = &self.bindings[start.destination];
+            let place = self.roster.place(start.destination);
             let id = start.id;
             let task = tokio::spawn(attempt::make(
                 start,
-                Arc::clone(&binding.destination.name),
-                Arc::clone(&binding.sink),
+                Arc::clone(&place.name),
+                Arc::clone(&place.sink),
                 Arc::clone(&self.store),
                 self.happenings.clone(),
             ));
@@ -209,9 +226,18 @@ impl Relay {
                 ttl: self.config.lease_ttl,
                 in_flight: u32::try_from(self.engine.in_flight()).unwrap_or(u32::MAX),
                 accepting: self.phase == Phase::Working,
+                destinations_version: self.roster.version(),
+                blocked: self.roster.blocked(&self.engine.blocked(self.now())),
             };
             self.next_beat = Instant::now() + self.config.renewal();
             self.order_lease(LeaseOrder::Beat { heartbeat, joined: self.joined });
+        } else if Instant::now() >= self.next_look {
+            self.next_look = Instant::now() + LOOK_INTERVAL;
+            // First what was found out here, so that what is read afterwards knows of it.
+            self.order_lease(match self.roster.next_gone() {
+                Some((name, reason)) => LeaseOrder::Disable(name, reason),
+                None => LeaseOrder::Look(self.roster.version()),
+            });
         }
     }
 
@@ -285,7 +311,7 @@ impl Relay {
             Phase::Draining { until } | Phase::Leaving { until } => Some(until),
             Phase::Working | Phase::Done => None,
         };
-        let beat = (!self.lease_busy).then_some(self.next_beat);
+        let beat = (!self.lease_busy).then_some(self.next_beat.min(self.next_look));
         let engine = self.engine.next_wake().map(|moment| self.began + moment);
         let wake = [phase_end, beat, engine].into_iter().flatten().min();
         let wake = wake.unwrap_or_else(|| Instant::now() + Duration::from_secs(1));
@@ -352,6 +378,8 @@ impl Relay {
                     tracing::warn!(error = %chain(&error), "could not hand shards back; they follow with the lease");
                 }
             }
+            Happening::Looked(news) => self.looked(now, news),
+            Happening::Disabled(name, result) => self.disabled(&name, result),
             Happening::Left => self.phase = Phase::Done,
             Happening::Listening => {
                 self.deaf = false;
@@ -387,6 +415,49 @@ impl Relay {
         let pause = LONGEST_PAUSE.min(Duration::from_millis(50) * self.read_failures);
         self.engine.read_failed(now, pause);
         self.store_failed(error);
+    }
+
+    /// Takes over what has changed, and tells so at once: an operator may wait for it.
+    fn looked(&mut self, now: Moment, news: Result<Option<EndpointSet>, StoreError>) {
+        self.lease_busy = false;
+        match news {
+            Ok(news) => {
+                if std::mem::take(&mut self.look_failing) {
+                    tracing::info!("the destinations can be read again");
+                }
+                if let Some(set) = news {
+                    tracing::info!(
+                        version = set.version,
+                        endpoints = set.endpoints.len(),
+                        "destinations changed"
+                    );
+                    let destinations = self.roster.take_over(set);
+                    self.engine.set_destinations(now, destinations);
+                    self.next_beat = Instant::now();
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.look_failing, true) {
+                    tracing::warn!(error = %chain(&error), "cannot read the destinations; trying until it works");
+                }
+                self.store_failed(error);
+            }
+        }
+    }
+
+    fn disabled(&mut self, destination: &DestinationName, result: Result<(), StoreError>) {
+        self.lease_busy = false;
+        match result {
+            Ok(()) => {
+                tracing::warn!(%destination, "disabled, as it answered that it is gone; its events are kept");
+                self.roster.gone_recorded(destination);
+                self.next_look = Instant::now();
+            }
+            Err(error) => {
+                tracing::warn!(%destination, error = %chain(&error), "cannot disable it; trying until it works");
+                self.store_failed(error);
+            }
+        }
     }
 
     fn lease_answered(&mut self, now: Moment, answer: Result<LeaseAnswer, StoreError>, asked: Instant) {

@@ -3,6 +3,7 @@
 mod clock;
 mod connection;
 mod due;
+mod endpoints;
 mod event;
 mod failure;
 mod heads;
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use postbox_core::delivery::ParkedLane;
+use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
@@ -135,5 +137,16 @@ impl Store for SqliteStore {
 
     async fn leave(&self, relay: RelayId) -> StoreResult<()> {
         self.leases.call(move |connection, _| lease::leave(connection, relay)).await
+    }
+
+    async fn endpoints(&self, known: i64) -> StoreResult<Option<EndpointSet>> {
+        self.leases.call(move |connection, _| endpoints::read(connection, known)).await
+    }
+
+    async fn disable_endpoint(&self, name: &str, reason: &str) -> StoreResult<()> {
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        self.leases
+            .call(move |connection, _| endpoints::disable(connection, &name, &reason).map(|_changed| ()))
+            .await
     }
 }

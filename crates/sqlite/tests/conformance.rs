@@ -68,6 +68,10 @@ impl StoreHarness for Database {
         None
     }
 
+    async fn sql(&self, statements: &str) {
+        self.connect().execute_batch(statements).unwrap();
+    }
+
     async fn pass_time(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap();
         self.connect()
@@ -78,7 +82,11 @@ impl StoreHarness for Database {
                  SET next_attempt_at = next_attempt_at - {millis}, sent_at = sent_at - {millis};
                  UPDATE outbox_relay
                  SET leased_until = leased_until - {millis}, started_at = started_at - {millis};
-                 UPDATE outbox_shard SET taken_at = taken_at - {millis};"
+                 UPDATE outbox_shard SET taken_at = taken_at - {millis};
+                 UPDATE outbox_destination
+                 SET disabled_at = disabled_at - {millis}, created_at = created_at - {millis};
+                 UPDATE outbox_destination_secret
+                 SET created_at = created_at - {millis}, expires_at = expires_at - {millis};"
             ))
             .unwrap();
     }

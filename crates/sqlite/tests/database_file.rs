@@ -35,7 +35,7 @@ fn assert_says(error: &StoreError, kind: StoreErrorKind, hint: &str) {
 async fn migrating_creates_the_file_in_wal_mode() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("shop.db");
-    assert_eq!(store(&path).migrate().await.unwrap(), [1, 2]);
+    assert_eq!(store(&path).migrate().await.unwrap(), [1, 2, 3]);
     assert!(store(&path).migrate().await.unwrap().is_empty());
     let mode: String =
         Connection::open(&path).unwrap().query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
@@ -50,7 +50,7 @@ async fn of_many_migrations_at_once_one_applies_each_version() {
     let applied = futures_util::future::join_all(stores.iter().map(SqliteStore::migrate)).await;
     let mut versions: Vec<u32> = applied.into_iter().flat_map(Result::unwrap).collect();
     versions.sort_unstable();
-    assert_eq!(versions, [1, 2]);
+    assert_eq!(versions, [1, 2, 3]);
 }
 
 #[tokio::test]
@@ -140,13 +140,7 @@ async fn a_write_waits_for_another_programs_transaction_and_reads_do_not() {
         }
     });
     has_begun.recv().unwrap();
-    let heartbeat = Heartbeat {
-        relay: Uuid::now_v7(),
-        label: "test:1".to_owned(),
-        ttl: std::time::Duration::from_secs(60),
-        in_flight: 0,
-        accepting: true,
-    };
+    let heartbeat = Heartbeat::new(Uuid::now_v7(), "test:1", std::time::Duration::from_secs(60));
     let mut joining = std::pin::pin!(store.heartbeat(&heartbeat, false));
     assert!(futures_util::poll!(&mut joining).is_pending());
     store.scan(&whole_scan()).await.unwrap();

@@ -60,13 +60,7 @@ async fn a_replayed_unrouted_event_is_routed_anew_by_the_relay_that_runs() {
 }
 
 async fn beat(store: &SqliteStore, relay: Uuid, joined: bool) -> Vec<Term> {
-    let heartbeat = Heartbeat {
-        relay,
-        label: "test:1".to_owned(),
-        ttl: Duration::from_secs(60),
-        in_flight: 0,
-        accepting: true,
-    };
+    let heartbeat = Heartbeat::new(relay, "test:1", Duration::from_secs(60));
     match store.heartbeat(&heartbeat, joined).await.unwrap() {
         LeaseAnswer::Held { terms, .. } => terms,
         LeaseAnswer::Evicted => panic!("the relay was evicted"),

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use postbox_core::delivery::ParkedLane;
+use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
@@ -90,5 +91,13 @@ impl<S: Store> Store for Observed<S> {
 
     async fn leave(&self, relay: RelayId) -> StoreResult<()> {
         self.inner.leave(relay).await
+    }
+
+    async fn endpoints(&self, known: i64) -> StoreResult<Option<EndpointSet>> {
+        self.inner.endpoints(known).await
+    }
+
+    async fn disable_endpoint(&self, name: &str, reason: &str) -> StoreResult<()> {
+        self.inner.disable_endpoint(name, reason).await
     }
 }

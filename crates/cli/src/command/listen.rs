@@ -1,6 +1,5 @@
 //! `postbox listen`: a receiver for developers.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{SecretRef, parse_duration};
+use crate::config::parse_duration;
 use crate::dice::Dice;
 use crate::error::CommandError;
+use crate::kept_secret::read_at;
 use crate::listen::{Failure, Listener, Mood, Style, Which};
 use crate::output::say;
 use crate::receiver::Server;
@@ -164,19 +164,7 @@ fn read_secret(text: &str) -> Result<SecretString, CommandError> {
     if text.starts_with("whpk_") {
         return Ok(text.into());
     }
-    let place = match text.split_once(':') {
-        Some(("env", name)) if !name.is_empty() => SecretRef::Env(name.to_owned()),
-        Some(("file", path)) if !path.is_empty() => SecretRef::File(PathBuf::from(path)),
-        _ => {
-            return Err(CommandError::usage(
-                "--secret says where a secret is kept, and this is no such place",
-                "write env:NAME or file:PATH; everybody on this machine can see the command line",
-            ));
-        }
-    };
-    place.read().map_err(|reason| {
-        CommandError::usage(format!("a secret to verify with is missing: {reason}"), place.remedy())
-    })
+    read_at("--secret", text)
 }
 
 fn parse_status(text: &str) -> Result<StatusCode, String> {

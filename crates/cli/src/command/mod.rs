@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod dead_letters;
 pub(crate) mod demo;
+pub(crate) mod destinations;
 pub(crate) mod events;
 pub(crate) mod grants;
 pub(crate) mod inbox;

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use clap::Args;
+use postbox_core::endpoint::Settings;
 use postbox_core::engine::Limits;
 use postbox_core::operations::Operations;
 use postbox_core::sink::Sink;
-use postbox_relay::{Binding, RelayConfig, RelayError, Summary};
+use postbox_core::store::Store;
+use postbox_relay::{Binding, Endpoints, RelayConfig, RelayError, Summary};
 
 use crate::cli::Global;
 use crate::config::{Config, Secrets};
 use crate::database::{Database, Target};
+use crate::endpoints::WebhookEndpoints;
 use crate::error::CommandError;
 use crate::logging::{self, LogFormat};
 use crate::output::say;
@@ -38,10 +41,11 @@ impl Relay {
         let config = Config::load(global.config.as_deref(), Secrets::Check)?;
         let target = Target::choose(global, &config)?;
         let bindings = bindings(&config)?;
-        logging::start(self.log_format)?;
-        let database = Database::open(&target)?;
         let wake_up = target.wake_up(config.relay.wake_up)?;
-        let settings = RelayConfig { wake_up, ..self.settings(&config) };
+        let settings = RelayConfig { wake_up, ..self.settings(&config)? };
+        let database = Database::open(&target)?;
+        require_destinations(&config, &*database.store()).await?;
+        logging::start(self.log_format)?;
         let names: Vec<&str> = config.destinations.iter().map(|found| found.name.value.as_str()).collect();
         tracing::info!(database = %target, destinations = names.join(","), once = self.once, "relay starts");
         let relay = Box::pin(postbox_relay::run(settings, database.store(), bindings, shutdown));
@@ -50,9 +54,14 @@ impl Relay {
         if self.once { complain_about_the_rest(&summary, database.operations()).await } else { Ok(()) }
     }
 
-    fn settings(&self, config: &Config) -> RelayConfig {
+    fn settings(&self, config: &Config) -> Result<RelayConfig, CommandError> {
         let relay = &config.relay;
-        RelayConfig {
+        let endpoints = match config.endpoints.enabled {
+            Some(false) => None,
+            Some(true) | None => Some(Arc::new(WebhookEndpoints::of(config)?) as Arc<dyn Endpoints>),
+        };
+        Ok(RelayConfig {
+            endpoints,
             label: format!("{}:{}", host_name(), std::process::id()),
             lease_ttl: relay.lease_ttl,
             drain_timeout: relay.drain_timeout,
@@ -64,28 +73,12 @@ impl Relay {
                 ..Limits::default()
             },
             ..RelayConfig::default()
-        }
+        })
     }
 }
 
-/// Every destination with its sink.
+/// Every destination of the file with its sink.
 fn bindings(config: &Config) -> Result<Vec<Binding>, CommandError> {
-    const EXAMPLE: &str = "describe one, for example:\n\n  [[destination]]\n  name = \"billing\"\n  kind = \"webhook\"\n  \
-                           url = \"https://billing.example/hooks\"\n  events = [\"order.*\"]";
-    if config.destinations.is_empty() {
-        let message = match &config.file {
-            Some(path) => {
-                format!("{} has no [[destination]], so there is nothing to deliver to", path.display())
-            }
-            None => "there is no configuration, so there is nothing to deliver to".into(),
-        };
-        let start = if config.file.is_some() {
-            ""
-        } else {
-            "`postbox init` writes a commented postbox.toml; in it, "
-        };
-        return Err(CommandError::usage(message, format!("{start}{EXAMPLE}")));
-    }
     let bind = |found: &crate::config::DestinationConfig| {
         let sink = found.webhook.sink(found.concurrency).map_err(|problem| {
             CommandError::usage(
@@ -96,6 +89,31 @@ fn bindings(config: &Config) -> Result<Vec<Binding>, CommandError> {
         Ok(Binding { destination: found.destination(), sink: Arc::new(sink) as Arc<dyn Sink> })
     };
     config.destinations.iter().map(bind).collect()
+}
+
+/// Complains when there is nothing to deliver to, unless the file says that endpoints are to come.
+async fn require_destinations(config: &Config, store: &dyn Store) -> Result<(), CommandError> {
+    const EXAMPLE: &str = "describe one, for example:\n\n  [[destination]]\n  name = \"billing\"\n  kind = \"webhook\"\n  \
+                           url = \"https://billing.example/hooks\"\n  events = [\"order.*\"]\n\n\
+                           or add one as data: postbox destinations add; [endpoints] enabled = true starts without any";
+    if !config.destinations.is_empty() || config.endpoints.enabled == Some(true) {
+        return Ok(());
+    }
+    if config.endpoints.enabled.is_none() {
+        let endpoints = store.endpoints(-1).await?.unwrap_or_default().endpoints;
+        if endpoints.iter().any(|endpoint| endpoint.settings != Settings::Switch) {
+            return Ok(());
+        }
+    }
+    let message = match &config.file {
+        Some(path) => {
+            format!("{} has no [[destination]], so there is nothing to deliver to", path.display())
+        }
+        None => "there is no configuration, so there is nothing to deliver to".into(),
+    };
+    let start =
+        if config.file.is_some() { "" } else { "`postbox init` writes a commented postbox.toml; in it, " };
+    Err(CommandError::usage(message, format!("{start}{EXAMPLE}")))
 }
 
 impl From<RelayError> for CommandError {

@@ -1,9 +1,11 @@
 //! `postbox status`: what is late, failing or dead, in numbers an alert can use.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
-use postbox_core::operations::{CappedCount, DestinationStatus, Status as OutboxStatus};
+use postbox_core::operations::{CappedCount, DestinationStatus, Operations, Status as OutboxStatus};
+use postbox_core::store::StoreErrorKind;
 
 use crate::cli::Global;
 use crate::command::shards::show_left;
@@ -50,7 +52,8 @@ impl Status {
             say_json(&Report { status: &status, inbox: &inbox })?;
         } else {
             let warning = inbox.warning().map_or(String::new(), |warning| format!("\n\n{warning}"));
-            say(format!("{}{warning}", render(&status, &configured)))?;
+            let strangers = strangers(&status, &configured, database.operations()).await?;
+            say(format!("{}{warning}", render(&status, &strangers)))?;
         }
         self.check_lag(&status)
     }
@@ -67,6 +70,28 @@ impl Status {
             _ => Ok(()),
         }
     }
+}
+
+/// Destinations with exceptions that are neither configured nor kept as data. Without a configuration nobody knows.
+async fn strangers(
+    status: &OutboxStatus,
+    configured: &[&str],
+    operations: &dyn Operations,
+) -> Result<Vec<String>, CommandError> {
+    let names = status.destinations.iter().map(|found| found.name.clone());
+    let mut strangers: Vec<String> = names.filter(|name| !configured.contains(&name.as_str())).collect();
+    if configured.is_empty() || strangers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let endpoints = match operations.list_endpoints().await {
+        // Whoever may only look may not look at endpoints, and then cannot tell either.
+        Err(error) if error.kind == StoreErrorKind::Denied => return Ok(Vec::new()),
+        found => found?,
+    };
+    for endpoint in endpoints {
+        strangers.retain(|name| *name != endpoint.name || endpoint.settings.is_none());
+    }
+    Ok(strangers)
 }
 
 /// Configured destinations without exceptions, so that "all is well" is visible for each.
@@ -87,7 +112,7 @@ fn add_idle(status: &mut OutboxStatus, configured: &[&str]) {
     status.destinations.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
-fn render(status: &OutboxStatus, configured: &[&str]) -> String {
+fn render(status: &OutboxStatus, strangers: &[String]) -> String {
     let lag = match status.oldest_event {
         Some(event) => format!("{}  (oldest unfinished event: {event})", show_age(status.lag_seconds)),
         None => show_age(status.lag_seconds),
@@ -125,14 +150,33 @@ fn render(status: &OutboxStatus, configured: &[&str]) -> String {
         let header = ["RELAY", "SHARDS", "EPOCH", "IN FLIGHT", "UP", "LEASE LEFT"];
         text.push_str(&format!("\n\n{}", table(header, rows)));
     }
-    for hint in hints(status, configured) {
+    let blocked = blocked(status);
+    if !blocked.is_empty() {
+        text.push_str(&format!("\n\n{}", table(["BLOCKED", "WHY", "RELAYS"], blocked)));
+    }
+    for hint in hints(status, strangers) {
         text.push_str(&format!("\n\n{hint}"));
     }
     text
 }
 
+/// Destinations to which relays send nothing at present, with the reason that the first of them tells.
+fn blocked(status: &OutboxStatus) -> Vec<[String; 3]> {
+    let mut found: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    for blocked in status.relays.iter().flat_map(|relay| &relay.blocked.destinations) {
+        found.entry(&blocked.destination).or_insert((&blocked.reason, 0)).1 += 1;
+    }
+    let more = status.relays.iter().map(|relay| relay.blocked.count as usize).max().unwrap_or_default();
+    let more = more.saturating_sub(found.len());
+    let rows = found.iter().map(|(name, (reason, relays))| {
+        [(*name).to_owned(), (*reason).to_owned(), format!("{relays} of {}", status.relays.len())]
+    });
+    let rest = (more > 0).then(|| [format!("and {more} more"), "-".into(), "-".into()]);
+    rows.chain(rest).collect()
+}
+
 /// What an operator should know and can do; nothing when all is well.
-fn hints(status: &OutboxStatus, configured: &[&str]) -> Vec<String> {
+fn hints(status: &OutboxStatus, strangers: &[String]) -> Vec<String> {
     let mut hints = Vec::new();
     if status.relays.is_empty() && (status.pending.value > 0 || status.struggling.value > 0) {
         hints.push("No relay is running: start `postbox relay`.".into());
@@ -143,13 +187,10 @@ fn hints(status: &OutboxStatus, configured: &[&str]) -> Vec<String> {
     if status.unrouted.value > 0 {
         hints.push("Events that no destination wants: `postbox events list --state unrouted`.".into());
     }
-    if !configured.is_empty() {
-        for found in status.destinations.iter().filter(|found| !configured.contains(&found.name.as_str())) {
-            hints.push(format!(
-                "{:?} is not in the configuration: nothing of it is sent any more.",
-                found.name
-            ));
-        }
+    for name in strangers {
+        hints.push(format!(
+            "{name:?} is neither in the configuration nor among the endpoints: nothing of it is sent any more."
+        ));
     }
     hints
 }
@@ -157,6 +198,7 @@ fn hints(status: &OutboxStatus, configured: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use postbox_core::endpoint::{Blocked, BlockedDestination};
     use postbox_core::operations::RelayStatus;
     use uuid::Uuid;
 
@@ -211,6 +253,11 @@ mod tests {
             in_flight: 5,
             started_at: Timestamp::from_second(1_770_000_000 - 90).unwrap(),
             lease_seconds: 12.34,
+            destinations_version: 4,
+            blocked: Blocked::of(vec![BlockedDestination {
+                destination: "old".into(),
+                reason: "breaker open, next probe in 3 s: answered 503".into(),
+            }]),
         });
         let configured = ["billing"];
         add_idle(&mut status, &configured);
@@ -229,9 +276,12 @@ old          1      3        0     2     12 min 34 s  answered 503
 RELAY       SHARDS  EPOCH  IN FLIGHT  UP          LEASE LEFT
 web-1:4711  64      3      5          1 min 30 s  12.3 s
 
+BLOCKED  WHY                                            RELAYS
+old      breaker open, next probe in 3 s: answered 503  1 of 1
+
 Dead and held deliveries wait for you: `postbox dead-letters list`.
 
-\"old\" is not in the configuration: nothing of it is sent any more.";
-        assert_eq!(render(&status, &configured), expected);
+\"old\" is neither in the configuration nor among the endpoints: nothing of it is sent any more.";
+        assert_eq!(render(&status, &["old".to_owned()]), expected);
     }
 }

@@ -71,7 +71,10 @@ fn standing(delivery: &DeliveryStory) -> String {
         "waiting" => format!("waiting behind an earlier event of its aggregate, {attempts}"),
         "held" => format!("held for an operator, {attempts}; its lane waits"),
         "dead" => format!("dead letter after {attempts}"),
-        "discarded" => format!("discarded by an operator, {attempts}"),
+        "discarded" => match discarded_because(delivery) {
+            Some(reason) => format!("discarded, as {}, {attempts}", printable(reason)),
+            None => format!("discarded by an operator, {attempts}"),
+        },
         "expired" => format!("expired before it could be delivered, {attempts}"),
         "unrouted" => "unrouted: no destination wants it".to_owned(),
         other => format!("{other}, {attempts}"),
@@ -88,6 +91,12 @@ fn standing(delivery: &DeliveryStory) -> String {
         let _ = write!(text, ", known there as {}", printable(name));
     }
     text
+}
+
+/// A reason that is not that of an attempt.
+fn discarded_because(delivery: &DeliveryStory) -> Option<&str> {
+    let reason = delivery.last_error.as_deref()?;
+    delivery.history.last().is_none_or(|attempt| attempt.reason != reason).then_some(reason)
 }
 
 fn tell_attempt(attempt: &AttemptStory) -> String {

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn every_key_that_is_known_is_in_the_default_file() {
         let mut text = everything();
-        for key in ["database.x", "relay.x", "destination.x"] {
+        for key in ["database.x", "relay.x", "endpoints.x", "destination.x"] {
             text = match key.split_once('.') {
                 Some(("destination", _)) => format!("{text}\nunknown_to_all = 1\n"),
                 Some((section, _)) => {
@@ -69,7 +69,7 @@ mod tests {
                 None => text,
             };
         }
-        let problems = Config::parse("postbox.toml", &text, Secrets::Trust).expect_err("three unknown keys");
+        let problems = Config::parse("postbox.toml", &text, Secrets::Trust).expect_err("four unknown keys");
         let shown = format!("{:?}", miette::Report::new(problems));
         for list in shown.split("the keys are: ").skip(1) {
             let list = list.split("\n\n").next().unwrap_or(list).split('╭').next().unwrap_or(list);
@@ -79,7 +79,7 @@ mod tests {
                 assert!(DEFAULT_TEXT.contains(&format!("{key} = ")), "`{key}` is not documented");
             }
         }
-        assert_eq!(shown.matches("the keys are: ").count(), 3, "{shown}");
+        assert_eq!(shown.matches("the keys are: ").count(), 4, "{shown}");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::duration::{parse_duration, show_duration};
 use super::problem::{Collector, nearest};
+use postbox_core::duration::{parse_duration, show_duration};
 
 /// A value and where it stands in the file.
 #[derive(Debug, Clone)]

@@ -10,10 +10,11 @@ use toml::de::DeTable;
 use super::default::relay_defaults;
 use super::destination::DestinationConfig;
 use super::document::{Located, Section};
-use super::duration::show_duration;
+use super::endpoints::EndpointsSection;
 use super::mask::masked;
 use super::problem::{Collector, Problems};
 use super::relay::{RelayOverrides, RelaySection};
+use postbox_core::duration::show_duration;
 
 /// Looked up in the working directory when `--config` is not given.
 pub(crate) const DEFAULT_FILE: &str = "postbox.toml";
@@ -29,6 +30,7 @@ pub(crate) struct Config {
     pub(crate) database_url: Option<String>,
     pub(crate) schema: Option<String>,
     pub(crate) relay: RelaySection,
+    pub(crate) endpoints: EndpointsSection,
     pub(crate) destinations: Vec<DestinationConfig>,
 }
 
@@ -79,6 +81,7 @@ impl Config {
             database_url: None,
             schema: None,
             relay: relay_defaults(),
+            endpoints: EndpointsSection::default(),
             destinations: Vec::new(),
         }
     }
@@ -115,6 +118,7 @@ fn read_document(document: &DeTable<'_>, problems: &Collector, is_toml: bool, se
     let overrides = root.section("relay").map(RelayOverrides::read).unwrap_or_default();
     let lease_ttl = overrides.lease_ttl.clone();
     let relay = overrides.over(&relay_defaults());
+    let endpoints = root.section("endpoints").map(EndpointsSection::read).unwrap_or_default();
     let destinations: Vec<DestinationConfig> =
         root.sections("destination").into_iter().filter_map(DestinationConfig::read).collect();
     root.finish();
@@ -125,8 +129,9 @@ fn read_document(document: &DeTable<'_>, problems: &Collector, is_toml: bool, se
         for destination in &destinations {
             destination.webhook.check_outside(&destination.name.value, problems);
         }
+        endpoints.check_outside(problems);
     }
-    Config { file: None, database_url, schema, relay, destinations }
+    Config { file: None, database_url, schema, relay, endpoints, destinations }
 }
 
 fn unique_names(destinations: &[DestinationConfig], problems: &Collector) {

@@ -3,7 +3,7 @@
 mod default;
 mod destination;
 mod document;
-mod duration;
+mod endpoints;
 mod load;
 mod mask;
 mod pacing;
@@ -16,7 +16,9 @@ mod webhook;
 
 pub(crate) use default::DEFAULT_TEXT;
 pub(crate) use destination::DestinationConfig;
-pub(crate) use duration::{parse_duration, show_duration};
+pub(crate) use document::suggestion;
 pub(crate) use load::{Config, ConfigError, DEFAULT_FILE, Secrets};
+pub(crate) use postbox_core::duration::{parse_duration, show_duration};
+pub(crate) use problem::nearest;
 pub(crate) use relay::WakeUpChoice;
 pub(crate) use secret::SecretRef;

@@ -25,6 +25,15 @@ const MAX_SECRET_BYTES: u64 = 64 * 1024;
 const HELP: &str = "write { env = \"NAME\" } or { file = \"/path\" }";
 
 impl SecretRef {
+    /// The place that a command line names: `env:NAME` or `file:PATH`.
+    pub(crate) fn named(place: &str) -> Option<Self> {
+        match place.split_once(':') {
+            Some(("env", name)) if !name.is_empty() => Some(Self::Env(name.to_owned())),
+            Some(("file", path)) if !path.is_empty() => Some(Self::File(PathBuf::from(path))),
+            _ => None,
+        }
+    }
+
     /// What an operator does when it is missing.
     pub(crate) fn remedy(&self) -> String {
         match self {

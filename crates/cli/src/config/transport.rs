@@ -38,10 +38,16 @@ struct Proxy {
 }
 
 impl Transport {
-    pub(super) fn read(section: &mut Section<'_>) -> Self {
+    /// Direct, with the system's certificates, to nothing but what `egress` allows.
+    pub(super) fn within(egress: Egress) -> Self {
+        Self { allow_http: false, egress, ca_file: None, client: None, proxy: None }
+    }
+
+    /// Reads the keys; `egress` holds when the file does not say.
+    pub(super) fn read(section: &mut Section<'_>, egress: Egress) -> Self {
         Self {
             allow_http: section.flag("allow_http").unwrap_or(false),
-            egress: read_egress(section).unwrap_or_else(Egress::unrestricted),
+            egress: read_egress(section).unwrap_or(egress),
             ca_file: path(section, "ca_file"),
             client: read_client(section),
             proxy: read_proxy(section),

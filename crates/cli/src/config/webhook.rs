@@ -4,7 +4,7 @@
 //! a mistake is told with its place.
 
 use jiff::Timestamp;
-use postbox_sinks::webhook::{ConfigError, Envelope, WebhookConfig, WebhookSink};
+use postbox_sinks::webhook::{ConfigError, Egress, Envelope, WebhookConfig, WebhookSink};
 use secrecy::SecretString;
 use toml::de::DeValue;
 
@@ -43,12 +43,17 @@ impl SecretValue {
 impl WebhookSettings {
     /// Reads the keys; `None` when there is no usable URL.
     pub(crate) fn read(section: &mut Section<'_>) -> Option<Self> {
-        let transport = Transport::read(section);
+        let transport = Transport::read(section, Egress::unrestricted());
         let url = read_url(section, &transport);
         let envelope = read_envelope(section);
         let request_headers = read_request_headers(section, &envelope);
         let secrets = signing::read(section);
         Some(Self { url: url?, request_headers, secrets, envelope, transport })
+    }
+
+    /// Where requests go.
+    pub(crate) fn url(&self) -> &str {
+        &self.url.value
     }
 
     /// Notes every secret that is missing or of the wrong form, and every file that cannot be used.

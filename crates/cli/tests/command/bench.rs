@@ -72,6 +72,36 @@ impl Bench {
         );
     }
 
+    /// A configuration without destinations, whose endpoints may be on this machine.
+    pub(crate) fn write_endpoints(&self, more: &str) {
+        self.write(
+            "postbox.toml",
+            &format!(
+                "[relay]\npoll_interval = \"20ms\"\n\n[endpoints]\nenabled = true\negress = [\"127.0.0.0/8\"]\n{more}\n"
+            ),
+        );
+    }
+
+    /// Waits until every running relay works by what the table of destinations says now.
+    #[track_caller]
+    pub(crate) fn wait_for_take_over(&self) {
+        let version: i64 = self
+            .sqlite()
+            .query_row("SELECT version FROM outbox_destination_version", [], |row| row.get(0))
+            .unwrap();
+        let began = Instant::now();
+        loop {
+            let status = self.run(&["status", "--json"]).succeeded().json();
+            let relays = status["relays"].as_array().unwrap();
+            let current = |relay: &serde_json::Value| relay["destinations_version"].as_i64() >= Some(version);
+            if !relays.is_empty() && relays.iter().all(current) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "version {version} was not taken over: {status}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postbox"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
@@ -208,6 +238,13 @@ impl Running {
         let sent =
             Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Memory that it has in use at present, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
     /// Its exit code, once it has ended.

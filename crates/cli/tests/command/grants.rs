@@ -114,6 +114,15 @@ fn a_relay_delivers_and_operates_and_writes_no_event() {
         &["relay", "--once"],
         &["prune", "--older-than", "0s"],
         &["inbox", "prune", "--older-than", "0s"],
+        &["destinations", "add", "acme", "--url", "https://acme.example/"],
+        &["destinations", "update", "acme", "--timeout", "5s"],
+        &["destinations", "rotate-secret", "acme"],
+        &["destinations", "disable", "acme"],
+        &["destinations", "enable", "acme"],
+        &["destinations", "disable", "billing"],
+        &["destinations", "list"],
+        &["destinations", "show", "acme"],
+        &["destinations", "remove", "acme", "--discard"],
     ] {
         roles.bench.run(&[args, &["--database-url", &roles.url("relay")]].concat()).succeeded();
     }
@@ -131,6 +140,7 @@ fn a_relay_delivers_and_operates_and_writes_no_event() {
             "DELETE FROM outbox_shard",
             "INSERT INTO inbox (consumer, event_id) VALUES ('billing', gen_random_uuid())",
             "DELETE FROM outbox_schema",
+            "UPDATE outbox_destination_version SET version = 0",
             "DROP TABLE outbox",
         ],
     );
@@ -159,12 +169,20 @@ fn a_reader_sees_everything_but_what_events_say() {
         &["replay", "--all", "--yes"],
         &["prune", "--older-than", "0s"],
         &["inbox", "prune", "--older-than", "0s"],
+        &["destinations", "list"],
+        &["destinations", "disable", "billing"],
     ] {
         run(args).ended_with(5);
     }
     roles.allowed(
         "reader",
-        &["SELECT FROM inbox", "SELECT FROM outbox_health", "SELECT event_id FROM outbox"],
+        &[
+            "SELECT FROM inbox",
+            "SELECT FROM outbox_health",
+            "SELECT event_id FROM outbox",
+            "SELECT name, disabled_reason FROM outbox_destination",
+            "SELECT destination, expires_at FROM outbox_destination_secret",
+        ],
     );
     roles.refused(
         "reader",
@@ -174,6 +192,8 @@ fn a_reader_sees_everything_but_what_events_say() {
             ACCEPT,
             "SELECT payload FROM outbox",
             "SELECT headers FROM outbox",
+            "SELECT settings FROM outbox_destination",
+            "SELECT secret FROM outbox_destination_secret",
             "DELETE FROM inbox",
         ],
     );
@@ -250,7 +270,15 @@ fn everything_in_the_schema_is_granted_to_somebody_or_used_by_triggers_alone() {
         roles.name("relay"),
         roles.name("consumer"),
     ));
-    assert_eq!(ungranted, "outbox_after_insert\noutbox_before_insert\noutbox_headers_fit\noutbox_refuse");
+    let expected = [
+        "outbox_after_insert",
+        "outbox_before_insert",
+        "outbox_headers_fit",
+        "outbox_note_destination_update",
+        "outbox_raise_destination_version",
+        "outbox_refuse",
+    ];
+    assert_eq!(ungranted.lines().collect::<Vec<_>>(), expected);
     let public = roles.database.sql(
         "SELECT count(*) FROM pg_proc p, aclexplode(p.proacl) a
          WHERE p.pronamespace = 'public'::regnamespace AND a.grantee = 0",

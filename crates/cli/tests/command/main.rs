@@ -5,6 +5,8 @@ mod bench;
 mod careless;
 mod configuration;
 mod dead_letters;
+mod destinations;
+mod endpoints;
 mod events;
 mod grants;
 mod inbox;

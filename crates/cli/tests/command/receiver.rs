@@ -11,6 +11,8 @@ use crate::bench::PATIENCE;
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     head: String,
+    /// The body as it came in, and what it says.
+    pub(crate) raw: Vec<u8>,
     pub(crate) body: serde_json::Value,
 }
 
@@ -20,6 +22,20 @@ impl Received {
             let (found, value) = line.split_once(':')?;
             found.eq_ignore_ascii_case(name).then(|| value.trim())
         })
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    /// Whether a receiver that has `secret` accepts it, by the reference implementation of Standard Webhooks.
+    pub(crate) fn is_signed_with(&self, secret: &str) -> bool {
+        let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+        let headers = names
+            .into_iter()
+            .filter_map(|name| Some((http::HeaderName::from_static(name), self.header(name)?.parse().ok()?)));
+        let headers: http::HeaderMap = headers.collect();
+        standardwebhooks::Webhook::new(secret).unwrap().verify(&self.raw, &headers).is_ok()
     }
 
     pub(crate) fn event_id(&self) -> &str {
@@ -92,11 +108,12 @@ fn serve(stream: &TcpStream, record: &Record) -> Option<()> {
                 return None;
             }
         }
-        let mut request = Received { head, body: serde_json::Value::Null };
+        let mut request = Received { head, raw: Vec::new(), body: serde_json::Value::Null };
         let length = request.header("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         request.body = serde_json::from_slice(&body).unwrap_or_default();
+        request.raw = body;
         record.received.lock().unwrap().push(request);
         record.more.notify_all();
         let status = record.status.load(Ordering::SeqCst);

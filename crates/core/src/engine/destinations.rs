@@ -11,9 +11,8 @@ use super::gate::Gate;
 use super::lane::LaneKey;
 use super::{Engine, Moment, Notice, planted};
 use crate::delivery::{AttemptFailure, DeliveryState, DestinationName};
-use crate::destination::{Destination, Ordering, Treatment};
+use crate::destination::{Destination, Ordering};
 use crate::event::{Event, LaneId};
-use crate::outcome::{Confirmation, Failure, Outcome};
 use crate::route::StoredHeaders;
 
 /// Destinations asked in one look at what is due, apart from those that lately had something parked. More of them take
@@ -53,18 +52,6 @@ impl Slot {
             in_turn: false,
             alarm: None,
             lively: LIVELY_LOOKS,
-        }
-    }
-
-    /// What an outcome means here.
-    pub(super) fn treat(&self, outcome: Outcome) -> Outcome {
-        let Outcome::Failed(failure) = outcome else { return outcome };
-        match failure.status.and_then(|status| self.spec.overrides.get(&status)) {
-            Some(Treatment::Delivered) => {
-                Outcome::Delivered(Confirmation { status: failure.status, external_id: None })
-            }
-            Some(&Treatment::Failed(class)) => Outcome::Failed(Failure { class, ..failure }),
-            None => Outcome::Failed(failure),
         }
     }
 

@@ -4,3 +4,7 @@ GRANT SELECT (id, event_id, aggregate_type, aggregate_id, aggregate_seq, event_t
 GRANT SELECT ON @.outbox_schema, @.outbox_lane, @.outbox_pending, @.outbox_delivery, @.outbox_relay, @.outbox_shard,
     @.outbox_retention, @.outbox_status, @.outbox_exceptions, @.outbox_oldest_pending, @.outbox_health,
     @.inbox, @.inbox_sequence TO @role;
+-- Settings may hold tokens, in a URL or a request header; without them `postbox destinations` cannot be used.
+GRANT SELECT (name, disabled_at, disabled_reason, created_at, updated_at) ON @.outbox_destination TO @role;
+GRANT SELECT (destination, created_at, expires_at) ON @.outbox_destination_secret TO @role;
+GRANT SELECT ON @.outbox_destination_version TO @role;

@@ -190,6 +190,9 @@ fn read_relay(columns: &mut Columns<'_>) -> StoreResult<RelayStatus> {
         in_flight: columns.count()?,
         started_at: columns.next::<Timestamp>()?,
         lease_seconds: columns.next()?,
+        destinations_version: columns.next()?,
+        // Written by a program; what it cannot be read from says nothing of the rest.
+        blocked: serde_json::from_str(columns.next()?).unwrap_or_default(),
     })
 }
 

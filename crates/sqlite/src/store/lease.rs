@@ -69,10 +69,13 @@ fn renew(
     now: Millis,
 ) -> rusqlite::Result<bool> {
     let renewed = transaction.execute(
-        "UPDATE outbox_relay SET leased_until = :until, in_flight = :in_flight, label = :label WHERE relay = :relay",
+        "UPDATE outbox_relay SET leased_until = :until, in_flight = :in_flight, label = :label,
+             destinations_version = :destinations_version, blocked = :blocked
+         WHERE relay = :relay",
         named_params! {
             ":relay": relay, ":label": heartbeat.label, ":in_flight": heartbeat.in_flight,
             ":until": clock::after(now, heartbeat.ttl),
+            ":destinations_version": heartbeat.destinations_version, ":blocked": blocked(heartbeat),
         },
     )?;
     Ok(renewed > 0)
@@ -80,14 +83,21 @@ fn renew(
 
 fn join(transaction: &Connection, relay: &str, heartbeat: &Heartbeat, now: Millis) -> rusqlite::Result<()> {
     transaction.execute(
-        "INSERT INTO outbox_relay (relay, label, in_flight, started_at, leased_until)
-         VALUES (:relay, :label, :in_flight, :now, :until)",
+        "INSERT INTO outbox_relay (
+             relay, label, in_flight, started_at, leased_until, destinations_version, blocked)
+         VALUES (:relay, :label, :in_flight, :now, :until, :destinations_version, :blocked)",
         named_params! {
             ":relay": relay, ":label": heartbeat.label, ":in_flight": heartbeat.in_flight, ":now": now,
             ":until": clock::after(now, heartbeat.ttl),
+            ":destinations_version": heartbeat.destinations_version, ":blocked": blocked(heartbeat),
         },
     )?;
     Ok(())
+}
+
+/// What a heartbeat says of blocked destinations, as it is stored.
+fn blocked(heartbeat: &Heartbeat) -> String {
+    serde_json::to_string(&heartbeat.blocked).unwrap_or_else(|_| "{}".to_owned())
 }
 
 fn evict_the_dead(transaction: &Connection, now: Millis) -> rusqlite::Result<()> {

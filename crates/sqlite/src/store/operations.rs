@@ -1,7 +1,10 @@
 //! The operator's half of the store.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use postbox_core::delivery::DeliveryState;
+use postbox_core::endpoint::EndpointRecord;
 use postbox_core::event::OutboxId;
 use postbox_core::operations::{
     BatchStep, DeliveryStory, EventSummary, Operations, Page, PrunePolicy, Selection, ShardStatus, Status,
@@ -13,7 +16,7 @@ use uuid::Uuid;
 use super::SqliteStore;
 use super::failure::{Failure, newer};
 use super::replay::{self, Command};
-use super::{listing, prune, status};
+use super::{endpoints, listing, prune, status};
 use crate::schema::{self, Contents, MigrateError};
 
 #[async_trait]
@@ -91,6 +94,63 @@ impl Operations for SqliteStore {
         let policy = *policy;
         self.operations
             .call_unbounded(move |connection, _| prune::prune(connection, &policy, after, limit))
+            .await
+    }
+
+    async fn list_endpoints(&self) -> StoreResult<Vec<EndpointRecord>> {
+        self.operations.call_unbounded(|connection, _| endpoints::list(connection, None)).await
+    }
+
+    async fn find_endpoint(&self, name: &str) -> StoreResult<Option<EndpointRecord>> {
+        let name = name.to_owned();
+        let list = move |connection: &mut _, _: &_| endpoints::list(connection, Some(&name));
+        Ok(self.operations.call_unbounded(list).await?.pop())
+    }
+
+    async fn add_endpoint(&self, name: &str, settings: &str, secret: Option<&str>) -> StoreResult<bool> {
+        let (name, settings, secret) = (name.to_owned(), settings.to_owned(), secret.map(str::to_owned));
+        self.operations
+            .call_unbounded(move |connection, _| {
+                endpoints::add(connection, &name, &settings, secret.as_deref())
+            })
+            .await
+    }
+
+    async fn change_endpoint(&self, name: &str, seen: &str, settings: &str) -> StoreResult<bool> {
+        let (name, seen, settings) = (name.to_owned(), seen.to_owned(), settings.to_owned());
+        self.operations
+            .call_unbounded(move |connection, _| endpoints::change(connection, &name, &seen, &settings))
+            .await
+    }
+
+    async fn switch_endpoint(&self, name: &str, reason: Option<&str>) -> StoreResult<bool> {
+        let (name, reason) = (name.to_owned(), reason.map(str::to_owned));
+        self.operations
+            .call_unbounded(move |connection, _| match &reason {
+                Some(reason) => endpoints::disable(connection, &name, reason),
+                None => endpoints::enable(connection, &name),
+            })
+            .await
+    }
+
+    async fn add_secret(&self, name: &str, secret: &str, keep: Duration) -> StoreResult<bool> {
+        let (name, secret) = (name.to_owned(), secret.to_owned());
+        self.operations
+            .call_unbounded(move |connection, _| endpoints::add_secret(connection, &name, &secret, keep))
+            .await
+    }
+
+    async fn remove_endpoint(&self, name: &str) -> StoreResult<Option<i64>> {
+        let name = name.to_owned();
+        self.operations.call_unbounded(move |connection, _| endpoints::remove(connection, &name)).await
+    }
+
+    async fn discard_removed(&self, destination: &str, reason: &str, limit: u32) -> StoreResult<u64> {
+        let (destination, reason) = (destination.to_owned(), reason.to_owned());
+        self.operations
+            .call_unbounded(move |connection, _| {
+                endpoints::discard_removed(connection, &destination, &reason, limit)
+            })
             .await
     }
 }

@@ -77,6 +77,9 @@ fn relays(snapshot: &Connection, now: Millis) -> rusqlite::Result<Vec<RelayStatu
             in_flight: row.get("in_flight")?,
             started_at: clock::timestamp(row, "started_at")?,
             lease_seconds: seconds(left),
+            destinations_version: row.get("destinations_version")?,
+            // Written by a program; what it cannot be read from says nothing of the rest.
+            blocked: serde_json::from_str(&text(row, "blocked")?).unwrap_or_default(),
         })
     })?;
     rows.collect()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use postbox_core::delivery::ParkedLane;
+use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
@@ -81,5 +82,13 @@ impl<S: Store> Store for FaultyStore<S> {
 
     async fn leave(&self, relay: RelayId) -> StoreResult<()> {
         self.meet(self.inner.leave(relay)).await
+    }
+
+    async fn endpoints(&self, known: i64) -> StoreResult<Option<EndpointSet>> {
+        self.meet(self.inner.endpoints(known)).await
+    }
+
+    async fn disable_endpoint(&self, name: &str, reason: &str) -> StoreResult<()> {
+        self.meet(self.inner.disable_endpoint(name, reason)).await
     }
 }

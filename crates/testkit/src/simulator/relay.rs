@@ -244,13 +244,8 @@ impl SimRelay {
             } else if now >= self.next_beat {
                 self.lease_busy = true;
                 self.next_beat = now + LEASE_TTL / 3;
-                let heartbeat = Heartbeat {
-                    relay: self.id,
-                    label: String::new(),
-                    ttl: LEASE_TTL,
-                    in_flight: 0,
-                    accepting: !self.stopping,
-                };
+                let heartbeat =
+                    Heartbeat { accepting: !self.stopping, ..Heartbeat::new(self.id, "", LEASE_TTL) };
                 orders.push(Order::Call(Call::Beat(heartbeat, self.joined)));
             }
         }

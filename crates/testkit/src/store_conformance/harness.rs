@@ -28,8 +28,12 @@ pub trait StoreHarness: Send + Sync {
     /// at a time, so that nothing can overtake it.
     async fn begin(&self, events: &[NewEvent]) -> Option<Box<dyn OpenTransaction>>;
 
+    /// Runs statements as anybody with access to the database may, in SQL that every database understands.
+    async fn sql(&self, statements: &str);
+
     /// Lets time pass without waiting: every moment stored in any table moves into the past by `duration`
-    /// (`created_at`, `deliver_after`, `expires_at`, `next_attempt_at`, `sent_at`, `leased_until`, `started_at`).
+    /// (`created_at`, `deliver_after`, `expires_at`, `next_attempt_at`, `sent_at`, `leased_until`, `started_at`,
+    /// and those of destinations and their secrets).
     async fn pass_time(&self, duration: Duration);
 }
 

@@ -216,7 +216,7 @@ pub(super) fn whole_scan() -> ScanRequest {
 }
 
 pub(super) fn heartbeat(relay: RelayId) -> Heartbeat {
-    Heartbeat { relay, label: "test:1".to_owned(), ttl: HOUR, in_flight: 0, accepting: true }
+    Heartbeat::new(relay, "test:1", HOUR)
 }
 
 /// The first heartbeat of `relay`.

@@ -119,6 +119,22 @@ macro_rules! store_conformance {
             any_mixture_of_settles_and_commands_keeps_the_heads,
             commands_beside_running_settles_keep_the_heads,
         ]);
+        $crate::store_conformance!(@room $harness, destinations, [
+            what_is_known_already_is_not_read_again,
+            an_endpoint_is_read_as_it_was_added,
+            every_change_raises_the_version,
+            plain_sql_raises_the_version,
+            settings_that_cannot_be_used_spoil_only_their_own_endpoint,
+            a_name_is_given_once,
+            settings_are_replaced_only_as_they_were_seen,
+            a_switch_needs_no_endpoint,
+            an_endpoint_that_is_off_keeps_its_first_reason,
+            old_secrets_sign_beside_the_new_one_until_they_expire,
+            no_more_secrets_than_fit_into_a_request,
+            a_removed_endpoint_takes_its_secrets_along,
+            what_is_kept_for_a_removed_destination_can_be_discarded,
+            the_status_shows_which_destinations_a_relay_works_with,
+        ]);
         $crate::store_conformance!(@room $harness, pruning, [
             old_finished_events_are_removed,
             unfinished_events_stay_whatever_their_age,
@@ -157,6 +173,7 @@ mod tests {
             ("overview", include_str!("overview.rs")),
             ("events", include_str!("events.rs")),
             ("replaying", include_str!("replaying.rs")),
+            ("destinations", include_str!("destinations.rs")),
             ("pruning", include_str!("pruning.rs")),
         ] {
             assert!(list.contains(&format!("$harness, {room}, [")), "room {room} is not listed");

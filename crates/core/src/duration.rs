@@ -12,7 +12,7 @@ const MAX_MS: u64 = 3_650 * 86_400_000;
 ///
 /// # Errors
 /// One line that says what is wrong with `text`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err("it is empty; write for example \"5s\"".into());
@@ -56,7 +56,8 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Writes a duration so that [`parse_duration`] reads the same one (to the millisecond).
-pub(crate) fn show_duration(duration: Duration) -> String {
+#[must_use]
+pub fn show_duration(duration: Duration) -> String {
     let mut rest_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let mut text = String::new();
     for (unit, unit_ms) in UNITS {
