@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::batch::{progress, run_batches};
 use crate::cli::Global;
-use crate::command::story::tell_delivery;
+use crate::command::story::{maybe_delivered, tell_delivery};
 use crate::confirm::confirm;
 use crate::database::{Database, Target};
 use crate::error::CommandError;
@@ -175,7 +175,7 @@ impl List {
                 delivery.attempts.to_string(),
                 delivery.event_type.clone(),
                 format!("{} {} #{}", delivery.aggregate_type, delivery.aggregate_id, delivery.aggregate_seq),
-                delivery.last_error.clone().unwrap_or_else(|| "-".into()),
+                why(delivery),
             ]
         });
         say(table(["EVENT", "DESTINATION", "STATE", "ATTEMPTS", "TYPE", "AGGREGATE", "LAST ERROR"], rows))?;
@@ -184,6 +184,12 @@ impl List {
             None => Ok(()),
         }
     }
+}
+
+/// The last error, and whether the destination may have the event all the same.
+fn why(delivery: &DeliveryStory) -> String {
+    let error = delivery.last_error.as_deref().unwrap_or("-");
+    if maybe_delivered(delivery) { format!("{error} (maybe delivered)") } else { error.to_owned() }
 }
 
 impl Show {

@@ -79,6 +79,9 @@ fn standing(delivery: &DeliveryStory) -> String {
         "unrouted" => "unrouted: no destination wants it".to_owned(),
         other => format!("{other}, {attempts}"),
     };
+    if maybe_delivered(delivery) {
+        text.push_str("; maybe delivered: an answer was lost");
+    }
     if delivery.replays > 0 {
         let _ = write!(
             text,
@@ -91,6 +94,11 @@ fn standing(delivery: &DeliveryStory) -> String {
         let _ = write!(text, ", known there as {}", printable(name));
     }
     text
+}
+
+/// Whether the destination may have the event although it never confirmed it: the outcome of an attempt is unknown.
+pub(crate) fn maybe_delivered(delivery: &DeliveryStory) -> bool {
+    delivery.sent_at.is_none() && delivery.history.iter().any(|attempt| attempt.class == "unknown")
 }
 
 /// A reason that is not that of an attempt.
@@ -200,5 +208,40 @@ payload     8 bytes
 payload:
 {\"a\": 1}";
         assert_eq!(tell(&story), expected);
+    }
+
+    #[test]
+    fn a_delivery_whose_answer_was_lost_is_told_as_maybe_delivered_until_it_is_confirmed() {
+        let attempt = AttemptStory {
+            at: moment(1),
+            attempt: 1,
+            class: "unknown".into(),
+            status: None,
+            reason: "no answer within 10 s".into(),
+            answer: None,
+            took_ms: 10_000,
+        };
+        let mut delivery = DeliveryStory {
+            id: 12,
+            event_id: Uuid::from_u128(7),
+            event_type: "order.confirmed".into(),
+            aggregate_type: "order".into(),
+            aggregate_id: "42".into(),
+            aggregate_seq: 3,
+            destination: "billing".into(),
+            state: "dead".into(),
+            attempts: 8,
+            replays: 0,
+            next_attempt_at: None,
+            sent_at: None,
+            status: None,
+            external_id: None,
+            last_error: Some("no answer within 10 s".into()),
+            history: vec![attempt],
+        };
+        assert!(tell_delivery(&delivery).contains("dead letter after 8 attempts; maybe delivered"));
+        delivery.state = "delivered".into();
+        delivery.sent_at = Some(moment(60));
+        assert!(!tell_delivery(&delivery).contains("maybe"));
     }
 }
