@@ -1,7 +1,9 @@
 //! Who is believed when a receiver shows its certificate, and what is shown to a receiver that asks for one.
 
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,26 +14,71 @@ use super::config::{ClientIdentity, ConfigError};
 
 /// A connector that trusts the system's authorities and those in `ca_file`, and shows `identity` when asked for one.
 ///
-/// The provider is passed explicitly: a process-wide default may be installed only once, and that is not a library's
-/// to do.
+/// Destinations with the same files share one: there may be thousands, and each would read and hold the system's
+/// authorities again. A file that has changed since is read anew.
 pub(super) fn connector(
     ca_file: Option<&Path>,
     identity: Option<&ClientIdentity>,
 ) -> Result<TlsConnector, ConfigError> {
-    // Shared by all destinations without files of their own: there may be thousands, and each would hold the system's
-    // authorities again.
-    static PLAIN: OnceLock<TlsConnector> = OnceLock::new();
-    if ca_file.is_some() || identity.is_some() {
-        return build(ca_file, identity);
+    static SHARED: LazyLock<Mutex<HashMap<Files, Weak<ClientConfig>>>> = LazyLock::new(Mutex::default);
+    // Most destinations name no files, and a check of the configuration should not read the authorities for each.
+    static PLAIN: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    let files = Files::of(ca_file, identity);
+    let known = SHARED.lock().unwrap_or_else(PoisonError::into_inner).get(&files).and_then(Weak::upgrade);
+    if let Some(known) = known {
+        return Ok(TlsConnector::from(known));
     }
-    if let Some(connector) = PLAIN.get() {
-        return Ok(connector.clone());
+    let mut built = Arc::new(build(ca_file, identity)?);
+    if files == Files::default() {
+        built = Arc::clone(PLAIN.get_or_init(|| built));
     }
-    let built = build(None, None)?;
-    Ok(PLAIN.get_or_init(|| built).clone())
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.retain(|_, config| config.strong_count() > 0);
+    shared.insert(files, Arc::downgrade(&built));
+    Ok(TlsConnector::from(built))
 }
 
-fn build(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Result<TlsConnector, ConfigError> {
+/// What a connector is made of besides the system's authorities.
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+struct Files {
+    ca_file: Option<FileState>,
+    certificate: Option<FileState>,
+    key: Option<FileState>,
+}
+
+/// A file as it was: another state is taken for another content.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FileState {
+    path: PathBuf,
+    bytes: u64,
+    /// `None` where the file or the system does not tell.
+    modified: Option<SystemTime>,
+}
+
+impl Files {
+    fn of(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Self {
+        Self {
+            ca_file: ca_file.map(FileState::of),
+            certificate: identity.map(|identity| FileState::of(&identity.certificate)),
+            key: identity.map(|identity| FileState::of(&identity.key)),
+        }
+    }
+}
+
+impl FileState {
+    fn of(path: &Path) -> Self {
+        let metadata = std::fs::metadata(path).ok();
+        Self {
+            path: path.to_owned(),
+            bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
+            modified: metadata.and_then(|metadata| metadata.modified().ok()),
+        }
+    }
+}
+
+/// The provider is passed explicitly: a process-wide default may be installed only once, and that is not a library's
+/// to do.
+fn build(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Result<ClientConfig, ConfigError> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();
     roots.add_parsable_certificates(system.certs);
@@ -63,7 +110,7 @@ fn build(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Result<Tl
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+    Ok(config)
 }
 
 fn read_identity(
@@ -101,6 +148,8 @@ fn certificates(path: &Path, key: &'static str) -> Result<Vec<CertificateDer<'st
 
 #[cfg(test)]
 mod tests {
+    use postbox_testkit::receiver::{Answer, Receiver, Script};
+
     use super::*;
 
     #[test]
@@ -119,5 +168,19 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let missing = ClientIdentity { certificate: folder.join("none.pem"), key: folder.join("none.key") };
         assert_eq!(connector(None, Some(&missing)).err().unwrap().key, "client_certificate");
+    }
+
+    #[tokio::test]
+    async fn destinations_with_the_same_files_share_a_connector_until_a_file_changes() {
+        let receiver = Receiver::start_tls(Script::always(Answer::Ok)).await;
+        let folder = tempfile::tempdir().unwrap();
+        let ca_file = folder.path().join("ca.pem");
+        let pem = std::fs::read_to_string(receiver.ca_file().unwrap()).unwrap();
+        std::fs::write(&ca_file, &pem).unwrap();
+        let config = || connector(Some(&ca_file), None).unwrap();
+        let (one, other) = (config(), config());
+        assert!(Arc::ptr_eq(one.config(), other.config()));
+        std::fs::write(&ca_file, format!("# renewed\n{pem}")).unwrap();
+        assert!(!Arc::ptr_eq(one.config(), config().config()));
     }
 }
