@@ -150,3 +150,48 @@ async fn a_producer_reads_by_index_in_every_state_of_the_statistics() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_consumer_reads_by_index_whenever_its_session_began() {
+    let shop = Shop::open().await;
+    for state in ["new", "analysed while empty", "full"] {
+        // The plans of the first calls are kept while the tables fill up.
+        let found = plans(
+            &shop,
+            "DO $$ BEGIN FOR n IN 1..20 LOOP
+                 PERFORM inbox_accept('billing', gen_random_uuid(), 'order', n::text, 1);
+             END LOOP; END $$;
+             INSERT INTO inbox_sequence (consumer, aggregate_type, aggregate_id, last_seq)
+             SELECT 'shipping', gen_random_uuid()::text, '1', 1 FROM generate_series(1, 5000);
+             SELECT inbox_accept('billing', gen_random_uuid(), 'order', '1', 2)",
+        )
+        .await;
+        assert!(found.contains("inbox_sequence_pkey"), "{state}: {found}");
+        assert!(!found.contains("Seq Scan on inbox"), "{state}: {found}");
+        if state == "new" {
+            shop.database.sql("TRUNCATE inbox, inbox_sequence");
+        }
+        shop.database.sql("VACUUM ANALYZE");
+    }
+}
+
+#[tokio::test]
+async fn a_comparison_reads_each_page_of_both_sides_in_order_by_index() {
+    let shop = Shop::open().await;
+    shop.database.sql(
+        "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
+         SELECT 'order', (n % 500)::text, 'order.changed', '{}' FROM generate_series(1, 5000) AS n;
+         INSERT INTO inbox (consumer, event_id) SELECT 'billing', event_id FROM outbox",
+    );
+    shop.database.sql("VACUUM ANALYZE");
+    let after = "'80000000-0000-0000-0000-000000000000'";
+    for (file, name, index) in [
+        (include_str!("../src/inbox/received.sql"), "'billing'", "inbox_pkey"),
+        (include_str!("../src/operating/sent.sql"), "'billing'", "outbox_event_id_key"),
+    ] {
+        let page = file.replace("@.", "").replace("$1", name).replace("$2", after).replace("$3", "50");
+        let found = plans(&shop, &page).await;
+        assert!(found.contains(index), "{found}");
+        assert!(!found.contains("Seq Scan on inbox") && !found.contains("Seq Scan on outbox o"), "{found}");
+    }
+}

@@ -143,6 +143,7 @@ impl Versions {
     }
 
     /// What this program needs for an outbox and does not find, in words; `None` when it is all there.
+    #[cfg(feature = "store")]
     pub(crate) fn lack(&self) -> Option<String> {
         let missing = Contents::Everything.migrations().find(|migration| !self.has(migration))?;
         Some(if self.0.is_empty() {

@@ -1,7 +1,5 @@
 //! What a receiver tells the sender.
 
-use postbox_core::inbox::Acceptance;
-
 /// The answer to one request. Its status is chosen so that the sender's failure policy does the right thing: it goes on
 /// after 2xx, tries 5xx again by its schedule, soon gives up what is refused (400, 413, 422), and stops sending
 /// altogether when nothing can be right (401).
@@ -51,16 +49,6 @@ impl Answer {
             Self::TooLarge => "the body is too large",
             Self::Failed(_) => "failed",
             Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-impl From<Acceptance> for Answer {
-    /// After the commit.
-    fn from(acceptance: Acceptance) -> Self {
-        match acceptance {
-            Acceptance::First => Self::Done,
-            Acceptance::Duplicate => Self::Duplicate,
         }
     }
 }

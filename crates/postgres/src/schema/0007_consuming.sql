@@ -65,6 +65,9 @@ CREATE FUNCTION inbox_accept(
 ) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path FROM CURRENT
+    -- Plans live as long as the session and may have been made while the tables were empty.
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
 AS $$
 #variable_conflict use_variable
 DECLARE
