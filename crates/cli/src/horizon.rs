@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use postbox_core::endpoint::Settings;
 use postbox_core::store::StoreErrorKind;
 use serde::Serialize;
 
@@ -48,7 +49,7 @@ pub(crate) struct Horizon {
     kept_seconds: Option<u64>,
     /// How long an event may be replayed, by the outbox's last pruning.
     replay_seconds: Option<u64>,
-    /// The longest retry schedule of the configured destinations.
+    /// The longest retry schedule of all destinations.
     retry_seconds: u64,
     /// Whether an event can come again after the inbox has forgotten it.
     too_short: bool,
@@ -69,10 +70,10 @@ impl Horizon {
             other => other?,
         };
         let Some(inbox) = inbox else {
-            return Ok(Self::of(None, None, longest_retries(config)));
+            return Ok(Self::of(None, None, longest_retries(config, outbox).await?));
         };
         let replay = outbox.outgoing().outbox_retention().await?.map(|outbox| outbox.keep);
-        Ok(Self::of(Some(inbox.keep), replay, longest_retries(config)))
+        Ok(Self::of(Some(inbox.keep), replay, longest_retries(config, outbox).await?))
     }
 
     fn of(kept: Option<Duration>, replay: Option<Duration>, retry: Duration) -> Self {
@@ -103,9 +104,19 @@ impl Horizon {
     }
 }
 
-fn longest_retries(config: &Config) -> Duration {
-    let spans = config.destinations.iter().map(|found| found.retry.longest_span(found.timeout.value));
-    spans.max().unwrap_or_default()
+/// Of the destinations in the configuration and those kept as data.
+async fn longest_retries(config: &Config, outbox: &Database) -> Result<Duration, CommandError> {
+    let configured = config.destinations.iter().map(|found| found.retry.longest_span(found.timeout.value));
+    let kept = match outbox.operations().list_endpoints().await {
+        // Whoever may only look may not look at settings.
+        Err(error) if error.kind == StoreErrorKind::Denied => Vec::new(),
+        found => found?,
+    };
+    let kept = kept.iter().filter_map(|record| match Settings::read(record.settings.as_deref()) {
+        Settings::Usable(settings) => Some(settings.retry.longest_span(settings.timeout)),
+        _ => None,
+    });
+    Ok(configured.chain(kept).max().unwrap_or_default())
 }
 
 fn show_seconds(seconds: u64) -> String {

@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 use postbox_core::destination::Ordering;
+use postbox_core::endpoint::Settings;
 use postbox_core::operations::{Operations, Story};
+use postbox_core::store::StoreErrorKind;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::batch::progress;
 use crate::cli::Global;
 use crate::command::story::tell;
-use crate::config::{Config, DestinationConfig, Secrets};
+use crate::config::{Config, Secrets};
 use crate::database::{Database, Target};
 use crate::error::CommandError;
 use crate::horizon::ConsumerDatabase;
@@ -117,7 +119,6 @@ impl Reconcile {
         inbox: &Database,
         destination: &str,
     ) -> Result<Comparison, CommandError> {
-        let configured = config.destinations.iter().find(|found| found.name.value == destination);
         let consumer = self.consumer.as_deref().unwrap_or(destination);
         let bar = progress(outbox.outgoing().estimate_events().await?, destination);
         let retention = match self.ids {
@@ -127,7 +128,7 @@ impl Reconcile {
         let question = Question {
             outgoing: outbox.outgoing(),
             destination,
-            ordered: configured.is_none_or(is_ordered),
+            ordered: is_ordered(config, outbox.operations(), destination).await?,
             since: self.since,
             until: self.until,
             inbox_retention: retention,
@@ -182,8 +183,24 @@ impl Reconcile {
     }
 }
 
-fn is_ordered(destination: &DestinationConfig) -> bool {
-    destination.ordering == Ordering::Lane
+/// Whether a destination promises order, by the configuration or by the settings kept as data.
+async fn is_ordered(
+    config: &Config,
+    operations: &dyn Operations,
+    destination: &str,
+) -> Result<bool, CommandError> {
+    if let Some(configured) = config.destinations.iter().find(|found| found.name.value == destination) {
+        return Ok(configured.ordering == Ordering::Lane);
+    }
+    let kept = match operations.find_endpoint(destination).await {
+        // Whoever may only look may not look at settings; most destinations keep order.
+        Err(error) if error.kind == StoreErrorKind::Denied => None,
+        found => found?,
+    };
+    Ok(match kept.map(|record| Settings::read(record.settings.as_deref())) {
+        Some(Settings::Usable(settings)) => settings.ordering == Ordering::Lane,
+        _ => true,
+    })
 }
 
 /// Every event that is named, once.

@@ -109,6 +109,15 @@ fn order_counts_within_an_aggregate_alone() {
 }
 
 #[test]
+fn a_destination_that_promises_no_order_is_not_judged_by_it() {
+    let books = Books::delivered();
+    books.accept([2, 1, 3, 0, 5, 4, 6, 7, 8, 9, 10, 11]);
+    books.bench.write_destination("http://127.0.0.1:9/", "ordering = \"none\"");
+    let (judged, _) = books.judged();
+    assert_counts(&judged, 0, 0, 0, 0);
+}
+
+#[test]
 fn a_list_of_ids_is_as_good_as_an_inbox_and_shows_what_came_twice() {
     let books = Books::delivered();
     let ids = |events: &[usize]| {
