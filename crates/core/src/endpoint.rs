@@ -1,7 +1,7 @@
 //! Endpoints: destinations kept as data, in the table `outbox_destination`, for addresses that users supply.
 //!
 //! A row describes a destination as JSON with the keys that a `[[destination]]` of the configuration file has
-//! ([`settings`]), or, without settings, only switches a destination of the configuration file off. Secrets are rows of
+//! (`settings`), or, without settings, only switches a destination of the configuration file off. Secrets are rows of
 //! their own. Every change of either table raises one number, the *version*, under a lock that is held until the
 //! change commits: whoever has read version `v` has missed nothing up to it.
 
