@@ -52,17 +52,18 @@ impl Process {
         self.child.id()
     }
 
-    /// What stands behind `word` in the first line of its output that begins with it.
+    /// What stands behind `word` in the first line of its output that begins with it. The rest of its output is read and
+    /// dropped as it comes: a process that writes on must not die of nobody listening.
     ///
     /// # Panics
     /// When its output is no pipe, or ends before that line.
     pub fn told(&mut self, word: &str) -> String {
-        let output = BufReader::new(self.take_output());
-        output
-            .lines()
-            .map_while(Result::ok)
+        let mut lines = BufReader::new(self.take_output()).lines().map_while(Result::ok);
+        let told = lines
             .find_map(|line| Some(line.strip_prefix(word)?.trim().to_owned()))
-            .unwrap_or_else(|| panic!("the process did not say {word:?}"))
+            .unwrap_or_else(|| panic!("the process did not say {word:?}"));
+        std::thread::spawn(move || lines.for_each(drop));
+        told
     }
 
     /// Its standard output.

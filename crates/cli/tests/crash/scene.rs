@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use postbox_testkit::postgres::{Database, PgCluster};
-use postbox_testkit::process::{Process, eventually};
+use postbox_testkit::process::Process;
 use tempfile::TempDir;
 
 /// How a scene's relays work.
@@ -122,11 +122,25 @@ impl<'a> Scene<'a> {
     /// Waits until nothing is left to do.
     #[track_caller]
     pub(crate) fn drained(&self) {
-        eventually("everything is delivered", || {
-            self.sql("SELECT pending + struggling FROM outbox_health").trim() == "0"
-        });
+        let began = std::time::Instant::now();
+        while self.sql("SELECT pending + struggling FROM outbox_health").trim() != "0" {
+            assert!(began.elapsed() < PATIENCE, "not everything is delivered; {}", self.diagnosis());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Where things stand, and the end of the relays' log.
+    fn diagnosis(&self) -> String {
+        let status = self.postbox(&["status"]).output().unwrap();
+        let log = self.logged();
+        let lines: Vec<&str> = log.lines().collect();
+        let end = lines[lines.len().saturating_sub(30)..].join("\n");
+        format!("status:\n{}\nlog:\n{end}", String::from_utf8_lossy(&status.stdout))
     }
 }
+
+/// Longest time until everything is delivered.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Attempts in flight at once.
 pub(crate) const CONCURRENCY: usize = 16;
