@@ -1,10 +1,14 @@
 //! Signals: the first one asks for a graceful end, the second one ends at once.
 
 use std::io;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+
+/// Time in which a repeated signal counts as the same one.
+const ONE_SIGNAL: Duration = Duration::from_millis(200);
 
 /// Listens for SIGTERM and SIGINT (Ctrl-C elsewhere) from now on; the token is cancelled by the first.
 ///
@@ -18,6 +22,10 @@ pub(crate) fn on_signals() -> io::Result<CancellationToken> {
         signals.next().await;
         tracing::info!("stopping: attempts in flight are given time to end; a second signal stops at once");
         asked.cancel();
+        // What sends a signal to a process and to its group (timeout(1), a terminal) means one.
+        let one_signal = tokio::time::sleep(ONE_SIGNAL);
+        tokio::pin!(one_signal);
+        while tokio::select! { () = &mut one_signal => false, () = signals.next() => true } {}
         signals.next().await;
         tracing::warn!("stopped at once: what was in flight will be sent again");
         std::process::exit(Exit::Interrupted as i32);

@@ -280,7 +280,8 @@ impl Engine {
         }
         // What waits for a blocked destination may fill the window; then nobody else has anything in it.
         let read_up = self.feed.is_clean() || (self.room() == 0 && !self.can_spill(now));
-        let waits = |key: &LaneKey| self.destinations[key.destination].gate.is_blocked(now);
+        let shards = self.shards.len();
+        let waits = |key: &LaneKey| self.destinations[key.destination].gate.is_stalled(now, shards);
         read_up && (self.window.is_empty() || (!self.lanes.is_empty() && self.lanes.keys().all(waits)))
     }
 
@@ -299,7 +300,9 @@ impl Engine {
         if let Some(turn) = slot.gate.ended(now, attempt, &outcome, took, flight, dice) {
             let name = slot.spec.name.clone();
             self.notices.push(match turn {
-                Turn::Opened => Notice::Blocked(name, slot.gate.why_blocked(now).unwrap_or_default()),
+                Turn::Opened => {
+                    Notice::Blocked(name, slot.gate.why_blocked(now, self.shards.len()).unwrap_or_default())
+                }
                 Turn::Closed => Notice::Unblocked(name),
             });
         }

@@ -32,12 +32,17 @@ fn listen(database: &Database<'_>) -> (UnboundedReceiver<Heard>, JoinHandle<Stor
     (heard, listening)
 }
 
+async fn until_listening(heard: &mut UnboundedReceiver<Heard>) {
+    assert_eq!(heard.recv().await, Some(Heard::News), "its own");
+    assert_eq!(heard.recv().await, Some(Heard::Listening));
+}
+
 #[tokio::test]
 async fn a_commit_is_heard_of_and_a_rollback_is_not() {
     let database = PgCluster::shared().database();
     migrated(&database).await.announce_events(true).await.unwrap();
     let (mut heard, listening) = listen(&database);
-    assert_eq!(heard.recv().await, Some(Heard::Listening));
+    until_listening(&mut heard).await;
     database.sql(&format!("BEGIN; {EVENT}; ROLLBACK"));
     database.sql(EVENT);
     assert_eq!(heard.recv().await, Some(Heard::News));
@@ -53,7 +58,7 @@ async fn a_listener_whose_session_ends_says_so() {
     let database = PgCluster::shared().database();
     migrated(&database).await.announce_events(true).await.unwrap();
     let (mut heard, listening) = listen(&database);
-    assert_eq!(heard.recv().await, Some(Heard::Listening));
+    until_listening(&mut heard).await;
     database.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'postbox'",

@@ -10,6 +10,7 @@ use crate::command::dead_letters::{Action, Care, change_deliveries};
 use crate::database::{Database, Target};
 use crate::error::CommandError;
 use crate::moment::parse_moment;
+use crate::output::say;
 use crate::selection::Filters;
 
 /// Send events again that were delivered before.
@@ -66,6 +67,10 @@ impl Replay {
                 None => database.operations().status().await?.now,
             };
             selection.sent_before = Some(before);
+            let found = database.operations().count_deliveries(&selection, &[state]).await?;
+            if found == 0 {
+                return say("nothing matches");
+            }
             eprintln!("an interrupted replay is continued by the same command with --sent-before {before}");
         }
         change_deliveries(database.operations(), &selection, &[state], &self.care, Action::Replay).await

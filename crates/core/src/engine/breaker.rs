@@ -66,8 +66,11 @@ pub(super) struct Breaker {
     state: State,
     /// Failures since the last success.
     streak: u32,
-    /// When the first of these began.
+    /// When the first of these began, or the last success ended if that was later.
     failing_since: Moment,
+    last_good: Moment,
+    /// The probe that closed it last: what started before says nothing any more.
+    closed_by: Option<AttemptId>,
     slices: [Slice; SLICES],
     /// Times it opened since it was last closed.
     trips: u32,
@@ -80,6 +83,8 @@ impl Breaker {
             state: State::Closed,
             streak: 0,
             failing_since: Moment::ZERO,
+            last_good: Moment::ZERO,
+            closed_by: None,
             slices: [Slice::default(); SLICES],
             trips: 0,
         }
@@ -140,13 +145,15 @@ impl Breaker {
         if health == Health::Unknown {
             self.withdrawn(id);
         } else if self.is_closed() {
-            if self.note(now, health, took, &policy) {
+            if self.closed_by.is_none_or(|probe| id > probe) && self.note(now, health, took, &policy) {
                 self.trips = 1;
                 self.open(now, &policy, dice);
             }
         } else if let Some(probe) = self.probe(id) {
             if health == Health::Good {
                 self.close();
+                self.closed_by = Some(id);
+                self.last_good = now;
             } else {
                 self.trips += u32::from(probe.fresh);
                 self.open(now, &policy, dice);
@@ -163,7 +170,8 @@ impl Breaker {
 
     fn open(&mut self, now: Moment, policy: &BreakerPolicy, dice: f64) {
         let doubled = policy.cool_down.saturating_mul(1_u32 << (self.trips - 1).min(20));
-        let pause = doubled.min(policy.longest_cool_down).mul_f64(1.0 + JITTER * (2.0 * dice - 1.0));
+        let longest = policy.longest_cool_down.max(policy.cool_down);
+        let pause = doubled.mul_f64(1.0 + JITTER * (2.0 * dice - 1.0)).min(longest);
         self.state = State::Open { until: now + pause };
     }
 
@@ -178,11 +186,12 @@ impl Breaker {
         if health == Health::Good {
             self.slices[place].good += 1;
             self.streak = 0;
+            self.last_good = now;
             return false;
         }
         self.slices[place].bad += 1;
         if self.streak == 0 {
-            self.failing_since = now.saturating_sub(took);
+            self.failing_since = now.saturating_sub(took).max(self.last_good);
         }
         self.streak += 1;
         let enough = self.streak >= policy.consecutive || health == Health::Hopeless;
@@ -324,6 +333,35 @@ mod tests {
         breaker.started(AttemptId(12), true);
         breaker.withdrawn(AttemptId(12));
         assert_eq!(breaker.passage(7 * SECOND), Passage::Open);
+    }
+
+    #[test]
+    fn attempts_that_hang_beside_others_that_succeed_do_not_open_it() {
+        let mut breaker = Breaker::new(Some(BreakerPolicy::default()));
+        (1..12).for_each(|n| breaker.started(AttemptId(n), true));
+        breaker.ended(SECOND * 99 / 10, AttemptId(11), Health::Good, Duration::ZERO, 0.5);
+        (1..11).for_each(|n| breaker.ended(SECOND * 10, AttemptId(n), Health::Bad, SECOND * 10, 0.5));
+        assert!(breaker.is_closed(), "the last success was a tenth of a second ago");
+    }
+
+    #[test]
+    fn attempts_from_before_it_opened_do_not_open_it_again_after_a_good_probe() {
+        let mut breaker = Breaker::new(Some(BreakerPolicy::default()));
+        (1..31).for_each(|n| breaker.started(AttemptId(n), true));
+        (1..11).for_each(|n| breaker.ended(SECOND * 10, AttemptId(n), Health::Bad, SECOND * 10, 0.5));
+        assert!(!breaker.is_closed());
+        end(&mut breaker, SECOND * 15, 40, Health::Good);
+        (11..31).for_each(|n| breaker.ended(SECOND * 18, AttemptId(n), Health::Bad, SECOND * 18, 0.5));
+        assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn a_cool_down_longer_than_the_longest_is_kept_as_it_is() {
+        let policy = BreakerPolicy { cool_down: 300 * SECOND, ..BreakerPolicy::default() };
+        let mut breaker = Breaker::new(Some(policy));
+        breaker.started(AttemptId(1), true);
+        breaker.ended(10 * SECOND, AttemptId(1), Health::Hopeless, 3 * SECOND, 0.5);
+        assert_eq!(breaker.passage(10 * SECOND), Passage::Later(310 * SECOND));
     }
 
     #[test]

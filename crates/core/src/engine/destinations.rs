@@ -334,7 +334,10 @@ impl Engine {
     /// Destinations to which nothing is sent at present, and why.
     #[must_use]
     pub fn blocked(&self, now: Moment) -> Vec<(DestinationName, String)> {
+        let shards = self.shards.len();
         let living = self.destinations.iter().filter(|slot| !slot.removed);
-        living.filter_map(|slot| Some((slot.spec.name.clone(), slot.gate.why_blocked(now)?))).collect()
+        living
+            .filter_map(|slot| Some((slot.spec.name.clone(), slot.gate.why_blocked(now, shards)?)))
+            .collect()
     }
 }

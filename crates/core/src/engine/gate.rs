@@ -16,6 +16,9 @@ use crate::outcome::{Failure, FailureClass, Outcome};
 /// answered so waits as long as it says; but what was meant for one of them must not stop all others for a day.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// Longest wait for a rate limit that a single run sits out.
+const WORTH_WAITING: Duration = Duration::from_secs(10);
+
 /// What became of the breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -69,7 +72,7 @@ impl Gate {
         if passage != Passage::Open {
             return passage;
         }
-        let ready_at = self.paused_until.max(self.pacer.ready_at(shards));
+        let ready_at = self.paused_until.max(self.pacer.ready_at(now, shards));
         if ready_at > now { Passage::Later(ready_at) } else { Passage::Open }
     }
 
@@ -104,7 +107,9 @@ impl Gate {
             Outcome::NotStarted(_) => Health::Unknown,
             Outcome::Failed(failure) => {
                 self.last_failure.clone_from(&failure.reason);
-                if matches!(failure.status, Some(429 | 503)) {
+                let asked =
+                    matches!(failure.status, Some(429 | 503)) && failure.class == FailureClass::Transient;
+                if asked {
                     self.throttle.slow_down(id, in_flight, last);
                     let pause = failure.retry_after.unwrap_or_default().min(LONGEST_PAUSE);
                     self.paused_until = self.paused_until.max(now + pause);
@@ -131,8 +136,13 @@ impl Gate {
         self.disabled.is_some() || self.breaker.open_until(now).is_some() || self.paused_until > now
     }
 
+    /// Nothing is going to start for so long that a single run does not wait for it.
+    pub(super) fn is_stalled(&self, now: Moment, shards: usize) -> bool {
+        self.is_blocked(now) || self.pacer.ready_at(now, shards) > now + WORTH_WAITING
+    }
+
     /// Why nothing is sent at present, for people; `None` when something is.
-    pub(super) fn why_blocked(&self, now: Moment) -> Option<String> {
+    pub(super) fn why_blocked(&self, now: Moment, shards: usize) -> Option<String> {
         if let Some(reason) = &self.disabled {
             return Some(format!("disabled: {reason}"));
         }
@@ -140,8 +150,11 @@ impl Gate {
             let left = (until - now).as_secs() + 1;
             return Some(format!("breaker open, next probe in {left} s: {}", self.last_failure));
         }
-        let left = self.paused_until.checked_sub(now).filter(|left| !left.is_zero())?;
-        Some(format!("asked to wait {} s: {}", left.as_secs() + 1, self.last_failure))
+        if let Some(left) = self.paused_until.checked_sub(now).filter(|left| !left.is_zero()) {
+            return Some(format!("asked to wait {} s: {}", left.as_secs() + 1, self.last_failure));
+        }
+        let left = self.pacer.ready_at(now, shards).checked_sub(now).filter(|left| *left > WORTH_WAITING)?;
+        Some(format!("its rate limit allows the next attempt in {} s", left.as_secs() + 1))
     }
 }
 
@@ -183,17 +196,18 @@ mod tests {
         let mut gate = Gate::new(&Destination::new("billing", Route::default()));
         end(&mut gate, SECOND, 1, &failed(FailureClass::Transient, 429, Some(9 * SECOND)));
         assert_eq!(gate.passage(SECOND, 0, 64), Passage::Later(10 * SECOND));
-        assert_eq!(gate.why_blocked(SECOND).unwrap(), "asked to wait 10 s: it said no");
+        assert_eq!(gate.why_blocked(SECOND, 64).unwrap(), "asked to wait 10 s: it said no");
         end(&mut gate, SECOND, 2, &failed(FailureClass::Transient, 503, Some(86_400 * SECOND)));
         assert_eq!(gate.passage(SECOND, 0, 64), Passage::Later(61 * SECOND));
         assert!(!gate.is_blocked(61 * SECOND));
     }
 
     #[test]
-    fn a_misconfigured_destination_is_left_alone_at_once_and_a_refused_event_is_no_reason() {
+    fn a_misconfigured_destination_is_left_alone_at_its_first_such_answer_after_a_while_and_a_refused_event_is_no_reason()
+     {
         let mut gate = Gate::new(&Destination::new("billing", Route::default()));
-        (0..100).for_each(|n| end(&mut gate, NOW, n, &failed(FailureClass::Rejected, 422, None)));
-        assert_eq!(gate.passage(NOW, 0, 64), Passage::Open);
+        (0..100).for_each(|n| end(&mut gate, SECOND, n, &failed(FailureClass::Rejected, 422, None)));
+        assert_eq!(gate.passage(SECOND, 0, 64), Passage::Open);
         end(&mut gate, NOW, 100, &failed(FailureClass::Misconfigured, 401, None));
         assert_eq!(gate.passage(NOW, 0, 64), Passage::Later(NOW + 5 * SECOND));
     }
@@ -222,7 +236,7 @@ mod tests {
         let spec = Destination::new("billing", Route::default());
         let mut gate = Gate::new(&Destination { disabled: Some("paid late".into()), ..spec.clone() });
         assert_eq!(gate.passage(SECOND, 0, 64), Passage::Shut);
-        assert_eq!(gate.why_blocked(SECOND).unwrap(), "disabled: paid late");
+        assert_eq!(gate.why_blocked(SECOND, 64).unwrap(), "disabled: paid late");
         gate.set(&spec);
         assert_eq!(gate.passage(SECOND, 0, 64), Passage::Open);
     }
@@ -233,6 +247,18 @@ mod tests {
         let mut gate = Gate::new(&Destination { rate, ..Destination::new("billing", Route::default()) });
         end(&mut gate, SECOND, 1, &Outcome::Delivered(Confirmation::default()));
         assert_eq!(gate.passage(SECOND, 0, 64), Passage::Later(SECOND + SECOND / 2));
-        assert!(!gate.is_blocked(SECOND), "it will go on by itself");
+        assert!(!gate.is_stalled(SECOND, 64), "it will go on by itself");
+        let rate = Some(RateLimit { count: 1, per: 3_600 * SECOND, burst: 1 });
+        let mut gate = Gate::new(&Destination { rate, ..Destination::new("billing", Route::default()) });
+        end(&mut gate, SECOND, 1, &Outcome::Delivered(Confirmation::default()));
+        assert!(gate.is_stalled(SECOND, 64) && !gate.is_blocked(SECOND));
+        assert!(gate.why_blocked(SECOND, 64).unwrap().contains("rate limit"));
+    }
+
+    #[test]
+    fn an_answer_that_means_something_else_here_slows_nothing_down() {
+        let mut gate = Gate::new(&Destination::new("billing", Route::default()));
+        end(&mut gate, NOW, 1, &failed(FailureClass::Rejected, 503, Some(9 * SECOND)));
+        assert_eq!(gate.passage(NOW, 2, 64), Passage::Open);
     }
 }

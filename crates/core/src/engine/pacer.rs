@@ -26,18 +26,29 @@ impl Pacer {
 
     /// When the next attempt may start, for a relay that owns so many of the shards: every relay takes that share of
     /// the limit, so that all together keep it.
-    pub(super) fn ready_at(&self, shards: usize) -> Moment {
+    pub(super) fn ready_at(&self, now: Moment, shards: usize) -> Moment {
         let Some(limit) = self.limit else { return Moment::ZERO };
-        let burst = (u64::from(limit.burst) * shards as u64 / u64::from(SHARD_COUNT)).max(1);
-        let ahead = interval(limit, shards).saturating_mul(u32::try_from(burst - 1).unwrap_or(u32::MAX));
-        self.due.saturating_sub(ahead)
+        let interval = interval(limit, shards);
+        self.due(now, limit, shards).saturating_sub(interval.saturating_mul(burst(limit, shards) - 1))
     }
 
     pub(super) fn started(&mut self, now: Moment, shards: usize) {
         if let Some(limit) = self.limit {
-            self.due = self.due.max(now) + interval(limit, shards);
+            self.due = self.due(now, limit, shards).max(now) + interval(limit, shards);
         }
     }
+
+    /// Never further ahead than a whole burst puts it: what a smaller share or a lower limit once meant does not count
+    /// any more.
+    fn due(&self, now: Moment, limit: RateLimit, shards: usize) -> Moment {
+        self.due.min(now + interval(limit, shards).saturating_mul(burst(limit, shards)))
+    }
+}
+
+/// Attempts that a relay that owns so many of the shards may start at once.
+fn burst(limit: RateLimit, shards: usize) -> u32 {
+    let share = u64::from(limit.burst) * shards as u64 / u64::from(SHARD_COUNT);
+    u32::try_from(share).unwrap_or(u32::MAX).max(1)
 }
 
 /// Time between two attempts of a relay that owns so many of the shards.
@@ -56,7 +67,7 @@ mod tests {
         let mut now = Moment::ZERO;
         let mut count = 0;
         loop {
-            now = now.max(pacer.ready_at(shards));
+            now = now.max(pacer.ready_at(now, shards));
             if now >= lasts {
                 return count;
             }
@@ -86,9 +97,18 @@ mod tests {
     }
 
     #[test]
+    fn a_relay_that_takes_over_more_shards_waits_no_longer_than_its_new_share_asks() {
+        let hour = Duration::from_secs(3_600);
+        let mut pacer = Pacer::new(Some(RateLimit { count: 1, per: hour, burst: 1 }));
+        pacer.started(Moment::ZERO, 16);
+        assert_eq!(pacer.ready_at(Moment::ZERO, 16), 4 * hour);
+        assert_eq!(pacer.ready_at(Moment::ZERO, 64), hour);
+    }
+
+    #[test]
     fn without_a_limit_nothing_waits() {
         let mut pacer = Pacer::new(None);
         pacer.started(Duration::from_secs(5), 64);
-        assert_eq!(pacer.ready_at(64), Moment::ZERO);
+        assert_eq!(pacer.ready_at(Moment::ZERO, 64), Moment::ZERO);
     }
 }

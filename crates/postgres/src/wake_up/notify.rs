@@ -9,6 +9,7 @@ use futures_util::future::{self, Either};
 use futures_util::stream::poll_fn;
 use postbox_core::store::{StoreError, StoreErrorKind, StoreResult};
 use postbox_core::wake_up::{Heard, WakeUp};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client};
 
@@ -19,7 +20,11 @@ use crate::target::Target;
 /// Longest time until the session listens.
 const SETUP_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time between two questions whether the session still lives: a pooler or a firewall may have dropped it in silence.
+/// Longest time until the session hears its own notification: behind a pooler in transaction mode it never does.
+const ECHO_LIMIT: Duration = Duration::from_secs(5);
+
+/// Time between two questions whether the session still lives and producers still announce: a firewall may have dropped
+/// it in silence.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// Listens for what [`PostgresStore::announce_events`](crate::PostgresStore::announce_events) makes producers announce.
@@ -42,7 +47,12 @@ impl NotifyWakeUp {
 
     async fn set_up(&self, client: &Client) -> StoreResult<()> {
         let explain = |error| failure::explain("listen for new events", &self.target.place, error);
-        client.batch_execute("LISTEN postbox").await.map_err(explain)?;
+        client.batch_execute("LISTEN postbox; NOTIFY postbox").await.map_err(explain)?;
+        self.check_announced(client).await
+    }
+
+    async fn check_announced(&self, client: &Client) -> StoreResult<()> {
+        let explain = |error| failure::explain("listen for new events", &self.target.place, error);
         let row = client.query_typed(&self.is_announced, &[]).await.map_err(explain)?;
         let announced = row.first().is_some_and(|row| row.try_get(0).unwrap_or(false));
         if announced {
@@ -61,17 +71,23 @@ impl NotifyWakeUp {
     async fn keep_alive(&self, client: &Client) -> StoreError {
         loop {
             tokio::time::sleep(HEARTBEAT).await;
-            match timeout(SETUP_LIMIT, client.batch_execute("")).await {
+            match timeout(SETUP_LIMIT, self.check_announced(client)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    return failure::explain("listen for new events", &self.target.place, error);
-                }
+                Ok(Err(error)) => return error,
                 Err(_) => {
                     return failure::timed_out("listen for new events", &self.target.place, SETUP_LIMIT);
                 }
             }
         }
     }
+}
+
+fn deaf(place: &str) -> StoreError {
+    let message = format!(
+        "the session on {place} does not hear its own notification: connect the relay past the pooler, or set \
+         wake_up = \"poll\""
+    );
+    StoreError::new(StoreErrorKind::Input, message)
 }
 
 #[async_trait]
@@ -87,11 +103,15 @@ impl WakeUp for NotifyWakeUp {
             Ok(Err(error)) => return failure::explain("connect", place, error),
             Err(_) => return failure::timed_out("connect", place, SETUP_LIMIT),
         };
+        let echo = Notify::new();
         let messages = async {
             let mut messages = poll_fn(|context| connection.poll_message(context));
             loop {
                 match messages.next().await {
-                    Some(Ok(AsyncMessage::Notification(_))) => heard(Heard::News),
+                    Some(Ok(AsyncMessage::Notification(_))) => {
+                        echo.notify_one();
+                        heard(Heard::News);
+                    }
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return failure::explain("listen for new events", place, error),
                     None => {
@@ -104,6 +124,9 @@ impl WakeUp for NotifyWakeUp {
         let questions = async {
             match timeout(SETUP_LIMIT, self.set_up(&client)).await {
                 Ok(Ok(())) => {
+                    if timeout(ECHO_LIMIT, echo.notified()).await.is_err() {
+                        return deaf(place);
+                    }
                     heard(Heard::Listening);
                     self.keep_alive(&client).await
                 }
