@@ -189,7 +189,8 @@ fn hints(status: &OutboxStatus, strangers: &[String]) -> Vec<String> {
     }
     for name in strangers {
         hints.push(format!(
-            "{name:?} is neither in the configuration nor among the endpoints: nothing of it is sent any more."
+            "{name:?} is neither in the configuration nor among the endpoints: nothing of it is sent any more; \
+             `postbox destinations remove {name} --discard` gives up what is kept."
         ));
     }
     hints
@@ -281,7 +282,8 @@ old      breaker open, next probe in 3 s: answered 503  1 of 1
 
 Dead and held deliveries wait for you: `postbox dead-letters list`.
 
-\"old\" is neither in the configuration nor among the endpoints: nothing of it is sent any more.";
+\"old\" is neither in the configuration nor among the endpoints: nothing of it is sent any more; \
+`postbox destinations remove old --discard` gives up what is kept.";
         assert_eq!(render(&status, &["old".to_owned()]), expected);
     }
 }
