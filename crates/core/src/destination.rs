@@ -1,5 +1,7 @@
 //! What the engine has to know of a destination; how to reach it is the sink's own business.
 
+pub mod bounds;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -80,6 +82,11 @@ pub enum Ordering {
     None,
 }
 
+impl Ordering {
+    /// Each with the word for it.
+    pub const WORDS: [(&'static str, Self); 2] = [("lane", Self::Lane), ("none", Self::None)];
+}
+
 /// A limit on attempts started per time, by the generic cell rate algorithm (ITU-T I.371).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
@@ -142,4 +149,55 @@ pub enum Treatment {
     Delivered,
     /// A failure of this class.
     Failed(FailureClass),
+}
+
+impl Treatment {
+    /// The word for an answer that is as good as a 2xx.
+    pub const DELIVERED: &'static str = "delivered";
+
+    /// The word for it: that of its class, or [`Treatment::DELIVERED`].
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => Self::DELIVERED,
+            Self::Failed(class) => class.as_str(),
+        }
+    }
+
+    /// The one that `word` means, if there is one.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        if word == Self::DELIVERED {
+            Some(Self::Delivered)
+        } else {
+            FailureClass::parse(word).map(Self::Failed)
+        }
+    }
+}
+
+/// Checks the name of a destination.
+///
+/// # Errors
+/// What a name may be, when `name` is none.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !name.is_empty() && name.len() <= bounds::MAX_NAME_CHARS && name.chars().all(fine) {
+        return Ok(());
+    }
+    Err(format!("a name has 1 to {} letters, digits, \".\", \"_\" and \"-\"", bounds::MAX_NAME_CHARS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_short_and_plain() {
+        for name in ["a", "acme-1.eu_x", &"x".repeat(100)] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+        for name in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
 }

@@ -5,7 +5,6 @@
 //! their own. Every change of either table raises one number, the *version*, under a lock that is held until the
 //! change commits: whoever has read version `v` has missed nothing up to it.
 
-mod bounds;
 mod fields;
 mod settings;
 
@@ -14,11 +13,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use self::bounds::{
-    ATTEMPTS, BREAKER_RATE, CONCURRENCY, DELAY, JITTER, MAX_NAME_CHARS, PATIENCE, RATE, RATE_PER,
-    STATUS_TO_CLASS, TIMEOUT,
-};
-pub use self::settings::{EndpointSettings, KEYS, Settings, treatment_word};
+pub use self::settings::{EndpointSettings, KEYS, Settings};
 use crate::delivery::DestinationName;
 
 /// Everything that is kept as data, as of one version.
@@ -123,31 +118,9 @@ impl Blocked {
     }
 }
 
-/// Checks the name of a destination.
-///
-/// # Errors
-/// What a name may be, when `name` is none.
-pub fn check_name(name: &str) -> Result<(), String> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(fine) {
-        return Ok(());
-    }
-    Err(format!("a name has 1 to {MAX_NAME_CHARS} letters, digits, \".\", \"_\" and \"-\""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_short_and_plain() {
-        for name in ["a", "acme-1.eu_x", &"x".repeat(100)] {
-            assert_eq!(check_name(name), Ok(()), "{name}");
-        }
-        for name in ["", "a b", "a/b", "ä", &"x".repeat(101)] {
-            assert!(check_name(name).is_err(), "{name}");
-        }
-    }
 
     #[test]
     fn a_secret_does_not_show_itself() {

@@ -22,6 +22,12 @@ pub enum OnExhausted {
     HoldLane,
 }
 
+impl OnExhausted {
+    /// Each with the word for it.
+    pub const WORDS: [(&'static str, Self); 2] =
+        [("dead_letter", Self::DeadLetter), ("hold_lane", Self::HoldLane)];
+}
+
 /// When and how often a delivery is tried again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {

@@ -97,3 +97,29 @@ async fn a_reader_of_destinations_sees_no_secret() {
     let refused = client.query("SELECT * FROM outbox_destination_secret", &[]).await.unwrap_err();
     assert_eq!(refused.code().map(|code| code.code()), Some("42501"));
 }
+
+/// Twice a second, by every relay: it must not matter how many destinations there are.
+#[tokio::test]
+async fn a_look_that_finds_nothing_new_reads_one_row() {
+    let (database, store) = migrated().await;
+    database.sql(
+        "INSERT INTO outbox_destination (name, settings)
+         SELECT 'endpoint-' || n, '{\"url\": \"https://acme.example/\"}' FROM generate_series(1, 10000) AS n;
+         INSERT INTO outbox_destination_secret (destination, secret)
+         SELECT name, 'whsec_AAAA' FROM outbox_destination",
+    );
+    let version = store.endpoints(-1).await.unwrap().unwrap().version;
+    let statement =
+        include_str!("../src/endpoints/read.sql").replace("@.", "").replace("$1", &version.to_string());
+    for analyzed in [false, true] {
+        if analyzed {
+            database.sql("ANALYZE");
+        }
+        let plan = database.sql(&format!("EXPLAIN (ANALYZE, COSTS off, TIMING off) {statement}"));
+        let scans = plan.lines().filter(|line| line.contains(" on outbox_destination"));
+        let executed: Vec<&str> = scans.filter(|line| !line.contains("never executed")).collect();
+        assert_eq!(executed.len(), 1, "{plan}");
+        assert!(executed[0].contains("outbox_destination_version"), "{plan}");
+    }
+    assert_eq!(store.endpoints(version).await.unwrap(), None);
+}

@@ -15,6 +15,7 @@ use postbox_core::endpoint::{
     Blocked, BlockedDestination, Endpoint, EndpointSet, EndpointSettings, Settings,
 };
 use postbox_core::outcome::Outcome;
+use postbox_core::route::Route;
 use postbox_core::sink::{Attempt, Sink};
 
 use crate::config::Binding;
@@ -211,7 +212,7 @@ fn take(
     endpoint: Endpoint,
     known: Option<Taken>,
 ) -> Taken {
-    let name = endpoint.name.clone();
+    let (name, known_before) = (endpoint.name.clone(), known.is_some());
     let made = match &endpoint.settings {
         Settings::Switch => Err("it has no settings".to_owned()),
         Settings::Unusable { reason, .. } => Err(reason.clone()),
@@ -227,14 +228,22 @@ fn take(
     };
     let destination = match &endpoint.settings {
         Settings::Usable(settings) => Some(settings.destination(name.clone())),
-        Settings::Unusable { route: Some(route), .. } => Some(Destination::new(name.clone(), route.clone())),
+        Settings::Unusable { route: Some(route), .. } => {
+            let known = known.and_then(|known| known.destination);
+            let before = known.unwrap_or_else(|| Destination::new(name.clone(), Route::default()));
+            Some(Destination { route: route.clone(), ..before })
+        }
         Settings::Unusable { route: None, .. } | Settings::Switch => {
             known.and_then(|known| known.destination)
         }
     };
     match made {
         Ok(sink) => {
-            tracing::info!(destination = %name, disabled = endpoint.disabled.is_some(), "endpoint taken over");
+            let disabled = endpoint.disabled.as_deref();
+            match known_before {
+                true => tracing::info!(destination = %name, disabled, "endpoint changed"),
+                false => tracing::debug!(destination = %name, disabled, "endpoint taken over"),
+            }
             Taken { endpoint, destination, sink, trouble: None }
         }
         Err(reason) => {
@@ -262,5 +271,4 @@ impl Sink for Nowhere {
 }
 
 #[cfg(test)]
-#[path = "roster/tests.rs"]
 mod tests;

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use postbox_core::destination::bounds::{ATTEMPTS, CONCURRENCY, DELAY, JITTER, TIMEOUT};
 use postbox_core::destination::{
     BreakerPolicy, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination, Ordering, RateLimit, Treatment,
+    check_name,
 };
 use postbox_core::retry::{OnExhausted, RetryPolicy};
 use postbox_core::route::Route;
@@ -19,9 +21,6 @@ const KINDS: [&str; 1] = ["webhook"];
 
 /// Kinds that exist in Postbox but not in this build.
 const KINDS_ELSEWHERE: [&str; 5] = ["whatsapp", "nats", "rabbitmq", "kafka", "redis"];
-
-/// Longest name of a destination: it is stored with every delivery.
-const MAX_NAME_CHARS: usize = 100;
 
 /// One destination.
 #[derive(Debug, Clone)]
@@ -49,10 +48,9 @@ impl DestinationConfig {
         let route = read_route(&mut section);
         let webhook = WebhookSettings::read(&mut section);
         let retry = read_retry(&mut section);
-        let concurrency = section.count("concurrency", 1..=10_000).unwrap_or(DEFAULT_CONCURRENCY);
-        let timeout = section
-            .duration("timeout", Duration::from_millis(100)..=Duration::from_secs(300))
-            .unwrap_or(Located { value: DEFAULT_TIMEOUT, span: header });
+        let concurrency = section.count("concurrency", CONCURRENCY).unwrap_or(DEFAULT_CONCURRENCY);
+        let timeout =
+            section.duration("timeout", TIMEOUT).unwrap_or(Located { value: DEFAULT_TIMEOUT, span: header });
         let ordering = pacing::read_ordering(&mut section);
         let rate = pacing::read_rate_limit(&mut section);
         let breaker = pacing::read_breaker(&mut section);
@@ -91,14 +89,8 @@ fn read_name(section: &mut Section<'_>) -> Option<Located<String>> {
         }
         return None;
     };
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if name.value.is_empty() || name.value.chars().count() > MAX_NAME_CHARS || !name.value.chars().all(fine) {
-        section.problems().note(
-            &name.span,
-            "this `name` cannot be used",
-            format!("1 to {MAX_NAME_CHARS} letters, digits, \".\", \"_\" and \"-\""),
-            None,
-        );
+    if let Err(problem) = check_name(&name.value) {
+        section.problems().note(&name.span, "this `name` cannot be used", problem, None);
         return None;
     }
     Some(name)
@@ -163,17 +155,15 @@ fn ambiguous_headers(section: &mut Section<'_>) {
 }
 
 fn read_retry(section: &mut Section<'_>) -> RetryPolicy {
-    const THIRTY_DAYS: Duration = Duration::from_secs(30 * 86_400);
     let mut policy = RetryPolicy::default();
     if let Some(mut retry) = section.section("retry") {
-        let attempts = retry.count("attempts", 1..=1_000).and_then(|attempts| u32::try_from(attempts).ok());
+        let attempts = retry.count("attempts", ATTEMPTS).and_then(|attempts| u32::try_from(attempts).ok());
         policy.attempts = attempts.unwrap_or(policy.attempts);
-        let delays = retry.durations("delays", Duration::ZERO..=THIRTY_DAYS);
+        let delays = retry.durations("delays", DELAY);
         policy.delays = delays.filter(|delays| !delays.is_empty()).unwrap_or(policy.delays);
-        policy.jitter = retry.number("jitter", 0.0..=1.0).unwrap_or(policy.jitter);
+        policy.jitter = retry.number("jitter", JITTER).unwrap_or(policy.jitter);
         retry.finish();
     }
-    let choices = [("dead_letter", OnExhausted::DeadLetter), ("hold_lane", OnExhausted::HoldLane)];
-    policy.on_exhausted = section.choice("on_exhausted", &choices).unwrap_or_default();
+    policy.on_exhausted = section.choice("on_exhausted", &OnExhausted::WORDS).unwrap_or_default();
     policy
 }

@@ -3,21 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use postbox_core::destination::bounds::{BREAKER_RATE, PATIENCE, RATE, RATE_PER, STATUS_TO_CLASS};
 use postbox_core::destination::{BreakerPolicy, Ordering, RateLimit, Treatment};
 use postbox_core::outcome::FailureClass;
 use toml::de::DeValue;
 
 use super::document::Section;
 
-const DAY: Duration = Duration::from_secs(86_400);
-const MOMENT: Duration = Duration::from_millis(1);
-
-/// The word for an answer that is as good as a 2xx.
-const DELIVERED: &str = "delivered";
-
 pub(super) fn read_ordering(section: &mut Section<'_>) -> Ordering {
-    let choices = [("lane", Ordering::Lane), ("none", Ordering::None)];
-    section.choice("ordering", &choices).unwrap_or_default()
+    section.choice("ordering", &Ordering::WORDS).unwrap_or_default()
 }
 
 pub(super) fn read_rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
@@ -26,9 +20,9 @@ pub(super) fn read_rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
     if !limit.has("count") {
         limit.missing("count", "rate_limit = { count = 100, per = \"1s\" }");
     }
-    let count = number(limit.count("count", 1..=1_000_000));
-    let per = limit.duration("per", MOMENT..=DAY).map_or(Duration::from_secs(1), |found| found.value);
-    let burst = number(limit.count("burst", 1..=1_000_000)).unwrap_or(1);
+    let count = number(limit.count("count", RATE));
+    let per = limit.duration("per", RATE_PER).map_or(Duration::from_secs(1), |found| found.value);
+    let burst = number(limit.count("burst", RATE)).unwrap_or(1);
     limit.finish();
     Some(RateLimit { count: count?, per, burst })
 }
@@ -44,16 +38,14 @@ pub(super) fn read_breaker(section: &mut Section<'_>) -> Option<BreakerPolicy> {
     let Some(mut breaker) = section.section("breaker") else { return Some(default) };
     let number = |found: Option<usize>, default| found.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
     let policy = BreakerPolicy {
-        consecutive: number(breaker.count("consecutive", 1..=1_000_000), default.consecutive),
-        patience: breaker
-            .duration("patience", Duration::ZERO..=DAY)
-            .map_or(default.patience, |found| found.value),
-        rate: breaker.number("rate", 0.01..=1.0),
-        minimum: number(breaker.count("minimum", 1..=1_000_000), default.minimum),
-        window: breaker.duration("window", MOMENT..=DAY).map_or(default.window, |found| found.value),
-        cool_down: breaker.duration("cool_down", MOMENT..=DAY).map_or(default.cool_down, |found| found.value),
+        consecutive: number(breaker.count("consecutive", RATE), default.consecutive),
+        patience: breaker.duration("patience", PATIENCE).map_or(default.patience, |found| found.value),
+        rate: breaker.number("rate", BREAKER_RATE),
+        minimum: number(breaker.count("minimum", RATE), default.minimum),
+        window: breaker.duration("window", RATE_PER).map_or(default.window, |found| found.value),
+        cool_down: breaker.duration("cool_down", RATE_PER).map_or(default.cool_down, |found| found.value),
         longest_cool_down: breaker
-            .duration("longest_cool_down", MOMENT..=DAY)
+            .duration("longest_cool_down", RATE_PER)
             .map_or(default.longest_cool_down, |found| found.value),
     };
     breaker.finish();
@@ -65,8 +57,8 @@ pub(super) fn read_classes(section: &mut Section<'_>) -> BTreeMap<u16, Treatment
     let mut overrides = BTreeMap::new();
     for (status, value) in section.entries("classes") {
         let Some(word) = section.as_text("classes", value) else { continue };
-        let number = status.value.parse::<u16>().ok().filter(|number| (300..=599).contains(number));
-        let treatment = treatment(&word.value);
+        let number = status.value.parse::<u16>().ok().filter(|number| STATUS_TO_CLASS.contains(number));
+        let treatment = Treatment::parse(&word.value);
         if number.is_none() {
             section.problems().note(
                 &status.span,
@@ -81,7 +73,7 @@ pub(super) fn read_classes(section: &mut Section<'_>) -> BTreeMap<u16, Treatment
                 &word.span,
                 format!("there is no class {:?}", word.value),
                 "not one of the classes",
-                Some(format!("the classes are: {DELIVERED}, {}", words.join(", "))),
+                Some(format!("the classes are: {}, {}", Treatment::DELIVERED, words.join(", "))),
             );
         }
         if let (Some(number), Some(treatment)) = (number, treatment) {
@@ -89,12 +81,4 @@ pub(super) fn read_classes(section: &mut Section<'_>) -> BTreeMap<u16, Treatment
         }
     }
     overrides
-}
-
-fn treatment(word: &str) -> Option<Treatment> {
-    if word == DELIVERED {
-        Some(Treatment::Delivered)
-    } else {
-        FailureClass::parse(word).map(Treatment::Failed)
-    }
 }

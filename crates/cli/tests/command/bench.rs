@@ -89,6 +89,12 @@ impl Bench {
             .sqlite()
             .query_row("SELECT version FROM outbox_destination_version", [], |row| row.get(0))
             .unwrap();
+        self.wait_for_destinations(version);
+    }
+
+    /// Waits until every running relay works by this version of the table of destinations, or a later one.
+    #[track_caller]
+    pub(crate) fn wait_for_destinations(&self, version: i64) {
         let began = Instant::now();
         loop {
             let status = self.run(&["status", "--json"]).succeeded().json();
@@ -154,6 +160,24 @@ impl Bench {
         {
             assert!(began.elapsed() < PATIENCE, "there were never {count} relays");
             std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a PostgreSQL database answers `query` with `wanted`.
+    #[track_caller]
+    pub(crate) fn wait_for_sql(
+        database: &postbox_testkit::postgres::Database<'_>,
+        query: &str,
+        wanted: &str,
+    ) {
+        let began = Instant::now();
+        loop {
+            let found = database.sql(query);
+            if found.trim() == wanted {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{query} gives {found}");
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 

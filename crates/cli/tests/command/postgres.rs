@@ -115,3 +115,45 @@ fn a_relay_that_is_told_of_events_goes_on_polling_while_nobody_tells_it() {
     relay.signal("TERM");
     assert_eq!(relay.wait(), Some(0));
 }
+
+#[test]
+fn endpoints_are_added_disabled_by_an_answer_enabled_and_removed_under_a_running_relay() {
+    let database = PgCluster::shared().database();
+    let (bench, receiver) = (Bench::on(database.url()), Receiver::start());
+    bench.run(&["migrate"]).succeeded();
+    bench.write_endpoints("");
+    let produce = || {
+        database.sql(
+            "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, payload)
+             VALUES ('order', '42', 'order.confirmed', '{}')",
+        )
+    };
+    let taken_over = || {
+        bench.wait_for_destinations(
+            database.sql("SELECT version FROM outbox_destination_version").trim().parse().unwrap(),
+        );
+    };
+    let _relay = bench.start(&["relay"]);
+    bench.wait_for_relays(1);
+    bench.run(&["destinations", "add", "acme", "--url", &receiver.url(), "--delays", "0s"]).succeeded();
+    taken_over();
+    produce();
+    assert!(receiver.wait_for(1)[0].header("webhook-signature").is_some());
+    receiver.answer(410);
+    produce();
+    produce();
+    let disabled = "SELECT count(disabled_at) FROM outbox_destination";
+    Bench::wait_for_sql(&database, disabled, "1");
+    let before = receiver.received().len();
+    receiver.answer(200);
+    bench.run(&["destinations", "enable", "acme"]).succeeded();
+    let sequences: Vec<i64> = receiver.wait_for(before + 2)[before..]
+        .iter()
+        .map(|request| request.body["sequence"].as_i64().unwrap())
+        .collect();
+    assert_eq!(sequences, [2, 3]);
+    let delivered = "SELECT count(*) FROM outbox_delivery WHERE state = 'delivered'";
+    Bench::wait_for_sql(&database, delivered, "3");
+    bench.run(&["destinations", "remove", "acme"]).succeeded().says(&["acme removed"]);
+    assert_eq!(database.sql("SELECT count(*) FROM outbox_destination_secret").trim(), "0");
+}

@@ -9,8 +9,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::bounds::{LIST, TEXT_BYTES};
 use crate::duration::{parse_duration, show_duration};
+
+/// Longest list of event globs, aggregate types or headers.
+const LIST: usize = 100;
+
+/// Longest single text, in bytes: a URL, a glob, the value of a header.
+const TEXT_BYTES: usize = 4_096;
 
 /// An object of which keys are taken one by one; [`Fields::finish`] complains about the rest.
 pub(super) struct Fields {

@@ -1,5 +1,3 @@
-use postbox_core::route::Route;
-
 use super::*;
 
 const LONGEST: Duration = Duration::from_secs(13);

@@ -1,7 +1,7 @@
 //! `postbox destinations add`.
 
 use clap::Args;
-use postbox_core::endpoint::check_name;
+use postbox_core::destination::check_name;
 use serde_json::{Map, json};
 
 use super::directory::Directory;

@@ -35,9 +35,3 @@ pub const PATIENCE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_s
 
 /// Status codes that can be classed anew; a 2xx is always a delivery.
 pub const STATUS_TO_CLASS: RangeInclusive<u16> = 300..=599;
-
-/// Longest list of event globs, aggregate types or headers.
-pub(super) const LIST: usize = 100;
-
-/// Longest single text, in bytes: a URL, a glob, the value of a header.
-pub(super) const TEXT_BYTES: usize = 4_096;
