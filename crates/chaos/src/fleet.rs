@@ -15,7 +15,7 @@ use crate::program;
 use crate::stage::Stage;
 
 /// Attempts that one relay may have in flight.
-pub(crate) const CONCURRENCY: usize = 16;
+pub const CONCURRENCY: usize = 16;
 
 /// How relays work.
 #[derive(Debug, Clone, Copy)]

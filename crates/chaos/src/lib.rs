@@ -18,7 +18,7 @@ mod tracks;
 mod verdict;
 
 pub use audience::{Audience, Mood};
-pub use fleet::{Berth, Fleet, Timing};
+pub use fleet::{Berth, CONCURRENCY, Fleet, Timing};
 pub use logbook::Logbook;
 pub use performance::{Performance, perform};
 pub use plan::Plan;

@@ -36,15 +36,16 @@ impl Drop for Report {
     }
 }
 
-/// Makes the attempt and reports it.
+/// Makes the attempt that was decided on at that moment, and reports it.
 pub(crate) async fn make(
     start: Start,
+    decided: Instant,
     destination: Arc<str>,
     sink: Arc<dyn Sink>,
     store: Arc<dyn Store>,
     to: UnboundedSender<Happening>,
 ) {
-    let mut report = Report { id: start.id, began: Instant::now(), to, outcome: None };
+    let mut report = Report { id: start.id, began: decided, to, outcome: None };
     let event_id = start.attempt.event.event_id;
     let number = start.attempt.number;
     let outcome = outcome_of(start, &*sink, &*store, report.began).await;
@@ -63,6 +64,12 @@ pub(crate) async fn make(
 async fn outcome_of(start: Start, sink: &dyn Sink, store: &dyn Store, began: Instant) -> Outcome {
     let mut attempt = start.attempt;
     let deadline = attempt.timeout;
+    // The lease holds until the time that the attempt may take has passed since it was decided on, and no longer: a process
+    // that was paused in between must not begin.
+    attempt.timeout = deadline.saturating_sub(began.elapsed());
+    if attempt.timeout.is_zero() {
+        return Outcome::NotStarted("the relay was held up for longer than an attempt may take".into());
+    }
     if let Payload::Deferred(_) = attempt.event.payload {
         let text = match store.payload(attempt.event.id).await {
             Ok(Some(text)) => text,

@@ -176,8 +176,10 @@ impl Relay {
         while let Some(start) = self.engine.next_start(self.now()) {
             let place = self.roster.place(start.destination);
             let id = start.id;
+            let decided = Instant::now();
             let task = tokio::spawn(attempt::make(
                 start,
+                decided,
                 Arc::clone(&place.name),
                 Arc::clone(&place.sink),
                 Arc::clone(&self.store),

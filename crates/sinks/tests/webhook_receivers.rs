@@ -129,6 +129,16 @@ async fn a_receiver_that_never_answers_costs_the_attempt_its_time_and_no_more() 
 }
 
 #[tokio::test]
+async fn nothing_is_written_once_the_attempts_time_is_over() {
+    let pair = Pair::answering(Answer::Ok).await;
+    assert_eq!(pair.deliver().await, DELIVERED);
+    let outcome = pair.deliver_within(Duration::ZERO).await;
+    assert!(matches!(outcome, Outcome::NotStarted(_)), "{outcome:?}");
+    assert_eq!(pair.deliver().await, DELIVERED);
+    assert_eq!(pair.receiver.count(), 2);
+}
+
+#[tokio::test]
 async fn a_head_that_drips_does_not_outlast_the_attempt() {
     let pair = Pair::answering(Answer::Drip(Duration::from_millis(50))).await;
     let failure = failure(pair.deliver_within(Duration::from_millis(300)).await);

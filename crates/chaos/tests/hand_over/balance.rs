@@ -16,11 +16,11 @@ async fn a_joining_relay_is_balanced_within_two_heartbeats() {
     scene.balanced(3);
     let joined = scene.fleet.berth(2).pids()[0];
     assert!(scene.shares()[&joined] >= 64 - 2 * 22, "it has what the others had too much of");
-    // Its own heartbeats between the first, with which it joined, and the one that brought its last shard.
-    let heartbeats = scene.stage.number(&format!(
-        "WITH newcomer AS (SELECT relay FROM outbox_relay WHERE label LIKE '%:{joined}')
-         SELECT count(*) FROM story JOIN newcomer USING (relay)
-         WHERE what = 'renewed' AND id < (SELECT max(id) FROM story JOIN newcomer USING (relay) WHERE what = 'taken')"
-    ));
-    assert!((1..=2).contains(&heartbeats), "it took {heartbeats} heartbeats");
+    // How long that takes depends on the machine; how many heartbeats, on the protocol alone.
+    let beats = scene.stage.query(include_str!("heartbeats.sql"));
+    assert_eq!(
+        beats.trim(),
+        "1 1",
+        "heartbeats of the others until they hand back, and of its own until it takes"
+    );
 }

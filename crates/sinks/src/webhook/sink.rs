@@ -96,6 +96,12 @@ impl WebhookSink {
         deadline: Instant,
         timeout: Duration,
     ) -> Sent {
+        // After a pause of the whole process, what follows would be a request beyond its time.
+        if Instant::now() >= deadline {
+            return Sent::Ended(Outcome::NotStarted(
+                "its time was over before the request was written".into(),
+            ));
+        }
         let unknown = |reason: &str| Sent::Ended(no_answer(FailureClass::Unknown, reason));
         let response = match timeout_at(deadline, connection.try_send_request(request)).await {
             Ok(Ok(response)) => response,
