@@ -114,9 +114,10 @@ fn serve(stream: &TcpStream, record: &Record) -> Option<()> {
         reader.read_exact(&mut body).ok()?;
         request.body = serde_json::from_slice(&body).unwrap_or_default();
         request.raw = body;
+        // The answer is fixed before a test can see the request and change what the next one gets.
+        let status = record.status.load(Ordering::SeqCst);
         record.received.lock().unwrap().push(request);
         record.more.notify_all();
-        let status = record.status.load(Ordering::SeqCst);
         write!(&*stream, "HTTP/1.1 {status} Said\r\ncontent-length: 5\r\n\r\nnoted").ok()?;
     }
 }
