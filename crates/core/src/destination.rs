@@ -3,6 +3,7 @@
 pub mod bounds;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::delivery::DestinationName;
@@ -23,6 +24,14 @@ pub struct Destination {
     pub concurrency: usize,
     /// Attempts started per time, all relays together; `None` for no limit.
     pub rate: Option<RateLimit>,
+    /// Attempts started per time on each lane, by each relay; `None` for no limit.
+    pub lane_rate: Option<RateLimit>,
+    /// The account that it shares with other destinations: a limit on the one ([`Scope::Account`]) is a limit on all.
+    ///
+    /// [`Scope::Account`]: crate::outcome::Scope::Account
+    pub account: Option<Arc<str>>,
+    /// Set for a destination that cannot recognise a repeated event, but may tell later whether it has one.
+    pub evidence: Option<EvidencePolicy>,
     /// When to leave the destination alone for a while; `None` for never.
     pub breaker: Option<BreakerPolicy>,
     /// Longest time one attempt may take; no attempt starts when less is left of the lease.
@@ -50,6 +59,9 @@ impl Destination {
             ordering: Ordering::default(),
             concurrency: DEFAULT_CONCURRENCY,
             rate: None,
+            lane_rate: None,
+            account: None,
+            evidence: None,
             breaker: Some(BreakerPolicy::default()),
             timeout: DEFAULT_TIMEOUT,
             retry: RetryPolicy::default(),
@@ -96,6 +108,33 @@ pub struct RateLimit {
     pub per: Duration,
     /// Attempts that may start at once after a quiet time, at least 1.
     pub burst: u32,
+}
+
+/// What to do when nobody knows whether an attempt arrived, at a destination without idempotency.
+///
+/// There, an attempt is committed before its request is written, so that a crash leaves it *unknown* rather than
+/// forgotten. What the destination says later (a status message that names the event) settles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EvidencePolicy {
+    /// How long to wait for evidence, from the beginning of the attempt; longer than the attempt may take.
+    pub wait: Duration,
+    /// What happens when none came.
+    pub without: WithoutEvidence,
+}
+
+/// What happens to a delivery whose outcome is still unknown when the wait for evidence is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WithoutEvidence {
+    /// It holds its lane for an operator: nothing is sent twice.
+    #[default]
+    Hold,
+    /// It is sent again: nothing is left out.
+    Resend,
+}
+
+impl WithoutEvidence {
+    /// Each with the word for it.
+    pub const WORDS: [(&'static str, Self); 2] = [("hold", Self::Hold), ("resend", Self::Resend)];
 }
 
 /// When a destination is left alone, so that its events cost it nothing and no attempt is wasted.

@@ -349,7 +349,7 @@ impl Engine {
             Outcome::NotStarted(_) => return Disposition::retry_in(NOT_STARTED_PAUSE),
             Outcome::Failed(failure) => failure,
         };
-        if failure.class == FailureClass::Gone {
+        if matches!(failure.class, FailureClass::Gone | FailureClass::Suspended) {
             self.destinations[key.destination].gate.disable(failure.reason.clone());
             self.gone.push((self.destinations[key.destination].spec.name.clone(), failure.reason.clone()));
         }

@@ -35,12 +35,33 @@ pub struct Failure {
     pub answer: Option<String>,
     /// How long the destination asked us to wait, already clamped to 1 s – 24 h.
     pub retry_after: Option<Duration>,
+    /// Who has to wait, when the class is [`FailureClass::Throttled`].
+    pub scope: Scope,
+}
+
+/// Whom a limit of the destination concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Scope {
+    /// This delivery, and so its lane behind it.
+    #[default]
+    Lane,
+    /// Everything that goes to this destination.
+    Destination,
+    /// Every destination of the same account ([`crate::destination::Destination::account`]).
+    Account,
 }
 
 impl Failure {
     /// A failure of `class` with a reason and nothing else known.
     pub fn new(class: FailureClass, reason: impl Into<String>) -> Self {
-        Self { class, status: None, reason: reason.into(), answer: None, retry_after: None }
+        Self {
+            class,
+            status: None,
+            reason: reason.into(),
+            answer: None,
+            retry_after: None,
+            scope: Scope::Lane,
+        }
     }
 }
 
@@ -59,12 +80,24 @@ pub enum FailureClass {
     Gone,
     /// Never worth repeating: a redirect, a blocked address, a payload the sink cannot send.
     Permanent,
+    /// Refused for now by a limit on how much may be sent: waits, and uses up none of the attempts that the policy allows.
+    Throttled,
+    /// The account behind the destination may not send until somebody acts: the destination is disabled, everything is kept.
+    Suspended,
 }
 
 impl FailureClass {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Transient, Self::Unknown, Self::Rejected, Self::Misconfigured, Self::Gone, Self::Permanent];
+    pub const ALL: [Self; 8] = [
+        Self::Transient,
+        Self::Unknown,
+        Self::Rejected,
+        Self::Misconfigured,
+        Self::Gone,
+        Self::Permanent,
+        Self::Throttled,
+        Self::Suspended,
+    ];
 
     /// The class named by `word`, if there is one.
     #[must_use]
@@ -82,6 +115,8 @@ impl FailureClass {
             Self::Misconfigured => "misconfigured",
             Self::Gone => "gone",
             Self::Permanent => "permanent",
+            Self::Throttled => "throttled",
+            Self::Suspended => "suspended",
         }
     }
 }

@@ -72,8 +72,14 @@ impl RetryPolicy {
     pub fn decide(&self, failure: &Failure, attempts: u32, dice: f64) -> Decision {
         let limit = match failure.class {
             FailureClass::Permanent => return Decision::DeadLetter,
+            FailureClass::Throttled => {
+                let asked = failure.retry_after.unwrap_or_default();
+                return Decision::RetryIn(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX));
+            }
             // Its destination is disabled; enabled again, it is to find everything where it was.
-            FailureClass::Gone => return Decision::RetryIn(self.delay_after(attempts, dice)),
+            FailureClass::Gone | FailureClass::Suspended => {
+                return Decision::RetryIn(self.delay_after(attempts, dice));
+            }
             FailureClass::Rejected => self.attempts.min(REJECTED_ATTEMPTS),
             FailureClass::Transient | FailureClass::Unknown | FailureClass::Misconfigured => self.attempts,
         };

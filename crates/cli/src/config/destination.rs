@@ -63,8 +63,6 @@ impl DestinationConfig {
     /// What the engine has to know of it.
     pub(crate) fn destination(&self) -> Destination {
         Destination {
-            name: self.name.value.as_str().into(),
-            route: self.route.clone(),
             ordering: self.ordering,
             concurrency: self.concurrency,
             rate: self.rate,
@@ -72,7 +70,7 @@ impl DestinationConfig {
             timeout: self.timeout.value,
             retry: self.retry.clone(),
             overrides: self.overrides.clone(),
-            disabled: None,
+            ..Destination::new(self.name.value.as_str(), self.route.clone())
         }
     }
 }

@@ -208,8 +208,6 @@ impl EndpointSettings {
     #[must_use]
     pub fn destination(&self, name: DestinationName) -> Destination {
         Destination {
-            name,
-            route: self.route.clone(),
             ordering: self.ordering,
             concurrency: self.concurrency,
             rate: self.rate,
@@ -217,7 +215,7 @@ impl EndpointSettings {
             timeout: self.timeout,
             retry: self.retry.clone(),
             overrides: self.overrides.clone(),
-            disabled: None,
+            ..Destination::new(name, self.route.clone())
         }
     }
 }

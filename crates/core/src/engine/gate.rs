@@ -163,10 +163,10 @@ impl Gate {
 fn health_of(failure: &Failure) -> Health {
     match failure.class {
         FailureClass::Transient | FailureClass::Unknown => Health::Bad,
-        FailureClass::Misconfigured | FailureClass::Gone => Health::Hopeless,
+        FailureClass::Misconfigured | FailureClass::Gone | FailureClass::Suspended => Health::Hopeless,
         FailureClass::Permanent if matches!(failure.status, Some(300..=399)) => Health::Hopeless,
         FailureClass::Permanent => Health::Unknown,
-        FailureClass::Rejected => Health::Good,
+        FailureClass::Rejected | FailureClass::Throttled => Health::Good,
     }
 }
 

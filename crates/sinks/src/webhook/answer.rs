@@ -57,11 +57,10 @@ pub(super) fn outcome(status: StatusCode, headers: &HeaderMap, body: &[u8], now:
         return Outcome::Delivered(Confirmation { status: Some(status.as_u16()), external_id: None });
     }
     Outcome::Failed(Failure {
-        class: class(status),
         status: Some(status.as_u16()),
-        reason: one_line(&reason(status, headers)),
         answer: if is_encoded(headers) { None } else { kept_text(body) },
         retry_after: headers.get(RETRY_AFTER).and_then(|value| retry_after(value, now)),
+        ..Failure::new(class(status), one_line(&reason(status, headers)))
     })
 }
 

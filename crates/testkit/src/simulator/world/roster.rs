@@ -1,6 +1,5 @@
 //! Destinations that are disabled, removed and brought back while relays run.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,17 +29,18 @@ impl World {
     /// The destinations as a relay hears of them now.
     pub(super) fn destinations(&self) -> Vec<Destination> {
         let numbers = (0..self.plan.destinations).filter(|&n| self.roster[n] != Standing::Removed);
-        let destination = |n: usize| Destination {
-            name: Arc::clone(&self.names[n]),
-            route: Route { events: vec![format!("only.{n}"), "all".into()], ..Route::default() },
-            ordering: self.ordering(n),
-            concurrency: self.plan.concurrency,
-            rate: self.plan.rate,
-            breaker: self.plan.breaker,
-            timeout: ATTEMPT_TIMEOUT,
-            retry: self.plan.retry.clone(),
-            overrides: BTreeMap::new(),
-            disabled: (self.roster[n] == Standing::Disabled).then(|| "simulated".into()),
+        let destination = |n: usize| {
+            let route = Route { events: vec![format!("only.{n}"), "all".into()], ..Route::default() };
+            Destination {
+                ordering: self.ordering(n),
+                concurrency: self.plan.concurrency,
+                rate: self.plan.rate,
+                breaker: self.plan.breaker,
+                timeout: ATTEMPT_TIMEOUT,
+                retry: self.plan.retry.clone(),
+                disabled: (self.roster[n] == Standing::Disabled).then(|| "simulated".into()),
+                ..Destination::new(Arc::clone(&self.names[n]), route)
+            }
         };
         numbers.map(destination).collect()
     }
