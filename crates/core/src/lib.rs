@@ -4,6 +4,7 @@
 //! arguments, so every decision can be replayed. The seams to the outside are two traits, [`store::Store`]
 //! (the database) and [`sink::Sink`] (a destination).
 
+pub mod callback;
 pub mod delivery;
 pub mod destination;
 pub mod duration;
