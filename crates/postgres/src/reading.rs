@@ -22,6 +22,7 @@ use crate::store::PostgresStore;
 impl PostgresStore {
     pub(crate) async fn read_todo(&self, request: &ScanRequest) -> StoreResult<Scan> {
         let mark_beyond = self.horizon().mark_beyond(Instant::now());
+        let wants_writers = self.horizon().wants_writers(Instant::now());
         let shards: Vec<i16> = request.shards.iter().map(|scan| sql_shard(scan.shard)).collect();
         let floors: Vec<i64> = request.shards.iter().map(|scan| self.horizon().trusted(scan.floor)).collect();
         let cursors: Vec<i64> = request.shards.iter().map(|scan| scan.cursor).collect();
@@ -34,7 +35,7 @@ impl PostgresStore {
                 .await?
                 .query_both(
                     "read the to-do list",
-                    (&self.statements.horizon, &[(&mark_beyond, Type::INT8)]),
+                    (&self.statements.horizon, &[(&mark_beyond, Type::INT8), (&wants_writers, Type::BOOL)]),
                     (
                         &self.statements.scan,
                         &[
@@ -201,7 +202,12 @@ impl Found {
 
 fn read_look(row: &Row) -> StoreResult<Look> {
     let mut columns = Columns::of(row, "the horizon");
-    Ok(Look { oldest_running: columns.next()?, last_id: columns.next()?, mark: columns.next()? })
+    Ok(Look {
+        oldest_running: columns.next()?,
+        last_id: columns.next()?,
+        mark: columns.next()?,
+        writers: columns.next()?,
+    })
 }
 
 fn read_arrivals(rows: &[Row]) -> StoreResult<Vec<Arrival>> {

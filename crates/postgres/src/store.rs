@@ -71,7 +71,7 @@ impl Statements {
             format!("SELECT * FROM {at}{function}({})", numbers.join(", "))
         };
         Self {
-            horizon: call("outbox_horizon", 1),
+            horizon: call("outbox_horizon", 2),
             scan: call("outbox_scan", 6),
             load: call("outbox_load", 2),
             refill: call("outbox_refill", 5),

@@ -29,8 +29,13 @@ FROM outbox e;
 -- What the floor is computed from: the oldest transaction still running, and, when ids beyond `known_id` were drawn,
 -- a new mark. Every producer has its transaction id before it draws an event's id, and the mark's transaction id is
 -- drawn after reading the sequence: once no transaction older than it runs, every id up to `last_id` is decided.
--- (The snapshot's xmax would not do: it bounds the finished transactions, not the running ones.)
-CREATE FUNCTION outbox_horizon(known_id bigint, OUT oldest_running bigint, OUT last_id bigint, OUT mark bigint)
+-- (The snapshot's xmax would not do: it bounds the finished transactions, not the running ones.) `writers`, when asked
+-- for: the transactions that have locked `outbox` for writing, which every producer does before it draws an id and until
+-- it ends; null stands for a prepared one.
+CREATE FUNCTION outbox_horizon(
+    known_id bigint, with_writers boolean,
+    OUT oldest_running bigint, OUT last_id bigint, OUT mark bigint, OUT writers text[]
+)
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
 AS $$
@@ -39,6 +44,12 @@ BEGIN
     SELECT CASE WHEN q.is_called THEN q.last_value ELSE 0 END INTO last_id FROM outbox_id_seq q;
     IF last_id > known_id THEN
         mark := pg_current_xact_id()::text::bigint;
+    END IF;
+    IF with_writers THEN
+        SELECT coalesce(array_agg(CASE WHEN l.pid IS NOT NULL THEN l.virtualtransaction END), '{}') INTO writers
+        FROM pg_locks l
+        WHERE l.locktype = 'relation' AND l.relation = 'outbox'::regclass AND l.mode = 'RowExclusiveLock' AND l.granted
+            AND l.database = (SELECT b.oid FROM pg_database b WHERE b.datname = current_database());
     END IF;
 END
 $$;
