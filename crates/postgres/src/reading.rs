@@ -9,8 +9,8 @@ use postbox_core::delivery::{DeliveryState, DestinationName, ParkedDelivery, Par
 use postbox_core::event::{Event, OutboxId, Payload, Shard};
 use postbox_core::outcome::FailureClass;
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, ScanRow, ShardScanned, StoreError, StoreErrorKind,
-    StoreResult,
+    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, ScanRow, ShardScan, ShardScanned, StoreError,
+    StoreErrorKind, StoreResult,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
@@ -21,40 +21,40 @@ use crate::store::PostgresStore;
 
 impl PostgresStore {
     pub(crate) async fn read_todo(&self, request: &ScanRequest) -> StoreResult<Scan> {
+        let scan = self.scan_pending(request).await;
+        self.taken_in(scan)
+    }
+
+    async fn scan_pending(&self, request: &ScanRequest) -> StoreResult<Scan> {
         let mark_beyond = self.horizon().mark_beyond(Instant::now());
         let wants_writers = self.horizon().wants_writers(Instant::now());
         let shards: Vec<i16> = request.shards.iter().map(|scan| sql_shard(scan.shard)).collect();
-        let floors: Vec<i64> = request.shards.iter().map(|scan| self.horizon().trusted(scan.floor)).collect();
+        let above = |scan: &ShardScan| self.horizon().scan_above(scan.floor, scan.cursor);
+        let floors: Vec<i64> = request.shards.iter().map(above).collect();
         let cursors: Vec<i64> = request.shards.iter().map(|scan| scan.cursor).collect();
         let rows_per_shard = sql_count(request.rows_per_shard);
         let rows_per_lane = sql_count(request.rows_per_lane);
 
-        let answers = async {
-            self.reads
-                .take()
-                .await?
-                .query_both(
-                    "read the to-do list",
-                    (&self.statements.horizon, &[(&mark_beyond, Type::INT8), (&wants_writers, Type::BOOL)]),
-                    (
-                        &self.statements.scan,
-                        &[
-                            (&shards, Type::INT2_ARRAY),
-                            (&floors, Type::INT8_ARRAY),
-                            (&cursors, Type::INT8_ARRAY),
-                            (&rows_per_shard, Type::INT4),
-                            (&rows_per_lane, Type::INT4),
-                            (&request.saturated, Type::INT8_ARRAY),
-                        ],
-                    ),
-                )
-                .await
-        }
-        .await;
-        if answers.is_err() {
-            self.horizon().connection_lost();
-        }
-        let (look, rows) = answers?;
+        let (look, rows) = self
+            .reads
+            .take()
+            .await?
+            .query_both(
+                "read the to-do list",
+                (&self.statements.horizon, &[(&mark_beyond, Type::INT8), (&wants_writers, Type::BOOL)]),
+                (
+                    &self.statements.scan,
+                    &[
+                        (&shards, Type::INT2_ARRAY),
+                        (&floors, Type::INT8_ARRAY),
+                        (&cursors, Type::INT8_ARRAY),
+                        (&rows_per_shard, Type::INT4),
+                        (&rows_per_lane, Type::INT4),
+                        (&request.saturated, Type::INT8_ARRAY),
+                    ],
+                ),
+            )
+            .await?;
 
         // The look was answered before the scan began, so what was decided then is what the scan shows.
         let look = look.first().ok_or_else(|| unreadable("the horizon", None)).and_then(read_look)?;
@@ -66,7 +66,20 @@ impl PostgresStore {
         Ok(found.into_scan(request, decided))
     }
 
+    /// What is read of the to-do list and not taken in must be read again, so nothing is left out of the next scan.
+    fn taken_in<T>(&self, read: StoreResult<T>) -> StoreResult<T> {
+        if read.is_err() {
+            self.horizon().connection_lost();
+        }
+        read
+    }
+
     pub(crate) async fn load_events(&self, ids: &[(Shard, OutboxId)]) -> StoreResult<Vec<Arrival>> {
+        let arrivals = self.load_arrivals(ids).await;
+        self.taken_in(arrivals)
+    }
+
+    async fn load_arrivals(&self, ids: &[(Shard, OutboxId)]) -> StoreResult<Vec<Arrival>> {
         let shards: Vec<i16> = ids.iter().map(|&(shard, _)| sql_shard(shard)).collect();
         let ids: Vec<i64> = ids.iter().map(|&(_, id)| id).collect();
         let rows = self
