@@ -1,55 +1,13 @@
 //! What an answer means.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use http::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use http::StatusCode;
+use http::header::{HeaderMap, LOCATION};
 use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
-use postbox_core::retry::{RETRY_AFTER_MAX, RETRY_AFTER_MIN};
-use tokio::time::{Instant, timeout_at};
 
-/// Bytes read of a body; the connection of a longer one is dropped.
-const MAX_BODY_BYTES: usize = 16 * 1024;
-
-/// Bytes of a body that are kept for the operator.
-const KEPT_BODY_BYTES: usize = 2 * 1024;
-
-/// Longest wait for the rest of a body once its head is there: the head has already decided everything.
-const BODY_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Longest reason, in bytes.
-const MAX_REASON_BYTES: usize = 500;
-
-/// What could be read of a body.
-pub(super) struct Body {
-    /// The first bytes.
-    pub(super) beginning: Vec<u8>,
-    /// Whether it was read to its end, so that the connection can be used again.
-    pub(super) complete: bool,
-}
-
-/// Reads a body as far as the bounds in bytes and time allow.
-pub(super) async fn read_body(mut body: Incoming, deadline: Instant) -> Body {
-    let deadline = deadline.min(Instant::now() + BODY_TIMEOUT);
-    let mut beginning = Vec::new();
-    let mut read = 0;
-    loop {
-        let frame = match timeout_at(deadline, body.frame()).await {
-            Ok(None) => return Body { beginning, complete: true },
-            Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(_))) | Err(_) => return Body { beginning, complete: false },
-        };
-        let Some(data) = frame.data_ref() else { continue };
-        let kept = data.len().min(KEPT_BODY_BYTES - beginning.len());
-        beginning.extend_from_slice(&data[..kept]);
-        read += data.len();
-        if read > MAX_BODY_BYTES {
-            return Body { beginning, complete: false };
-        }
-    }
-}
+use crate::http_client::text::{MAX_REASON_BYTES, beginning, kept_text, one_line};
+use crate::http_client::{is_encoded, retry_after};
 
 /// The outcome that status, headers and body stand for.
 pub(super) fn outcome(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Outcome {
@@ -59,7 +17,7 @@ pub(super) fn outcome(status: StatusCode, headers: &HeaderMap, body: &[u8], now:
     Outcome::Failed(Failure {
         status: Some(status.as_u16()),
         answer: if is_encoded(headers) { None } else { kept_text(body) },
-        retry_after: headers.get(RETRY_AFTER).and_then(|value| retry_after(value, now)),
+        retry_after: retry_after(headers, now),
         ..Failure::new(class(status), one_line(&reason(status, headers)))
     })
 }
@@ -100,51 +58,14 @@ fn without_query(location: &str) -> &str {
     beginning(&location[..end], MAX_REASON_BYTES / 2)
 }
 
-/// RFC 9110, 10.2.3: seconds or an HTTP date; clamped, and ignored when it is neither.
-fn retry_after(value: &HeaderValue, now: SystemTime) -> Option<Duration> {
-    let text = value.to_str().ok()?.trim();
-    let asked = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are still a long time.
-        text.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
-    } else {
-        httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()
-    };
-    Some(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX))
-}
-
-/// A failure without an answer.
-pub(super) fn no_answer(class: FailureClass, reason: &str) -> Outcome {
-    Outcome::Failed(Failure::new(class, one_line(reason)))
-}
-
-/// Text fit for a reason: one line, bounded, without control characters.
-fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    line.truncate(beginning(&line, MAX_REASON_BYTES).len());
-    line
-}
-
-/// The first `max` bytes of `text`, or a few less where that would cut a character.
-fn beginning(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
-    &text[..end]
-}
-
-/// Whether the body is compressed, unasked. It is never unpacked: a few bytes can stand for gigabytes.
-fn is_encoded(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity")
-}
-
-fn kept_text(body: &[u8]) -> Option<String> {
-    let mut text = String::from_utf8_lossy(body).replace('\0', "");
-    // A replacement character is longer than the byte it stands for.
-    text.truncate(beginning(&text, KEPT_BODY_BYTES).len());
-    (!text.is_empty()).then_some(text)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use http::HeaderValue;
+
     use super::*;
+    use crate::http_client::text::KEPT_BODY_BYTES;
 
     fn failure(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) -> Failure {
         let headers = headers
@@ -216,11 +137,5 @@ mod tests {
         assert_eq!(failure(500, &[], b"").answer, None);
         let long = failure(500, &[], &[0xff; KEPT_BODY_BYTES]).answer.unwrap();
         assert!(long.len() <= KEPT_BODY_BYTES);
-    }
-
-    #[test]
-    fn reasons_are_one_bounded_line() {
-        let line = one_line(&format!("a\nb\0{}", "ü".repeat(400)));
-        assert!(line.starts_with("a b ü") && line.len() <= MAX_REASON_BYTES);
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use postbox_core::destination::DEFAULT_CONCURRENCY;
 use secrecy::SecretString;
 
-use super::egress::Egress;
-use super::endpoint::Endpoint;
 use super::envelope::Envelope;
+use crate::http_client::egress::Egress;
+use crate::http_client::{Client, ClientConfig, ClientIdentity, ConfigError, Hints, ProxyConfig};
 use crate::standard_webhooks::SigningSecret;
 
 /// A webhook destination as configured. [`super::WebhookSink::new`] checks it.
@@ -37,24 +37,6 @@ pub struct WebhookConfig {
     pub proxy: Option<ProxyConfig>,
 }
 
-/// A certificate of our own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientIdentity {
-    /// PEM file: the certificate, then those that lead to its authority.
-    pub certificate: PathBuf,
-    /// PEM file: its private key (PKCS #8, PKCS #1 or SEC 1), not encrypted.
-    pub key: PathBuf,
-}
-
-/// A forward proxy that opens tunnels (HTTP CONNECT).
-#[derive(Debug, Clone)]
-pub struct ProxyConfig {
-    /// `http://host:port`, nothing else.
-    pub url: String,
-    /// `user:password` for it.
-    pub credentials: Option<SecretString>,
-}
-
 impl WebhookConfig {
     /// An unsigned webhook to `url`, whose address an operator wrote: it may be anywhere. For an address that a user
     /// supplied, set `egress` to [`Egress::public`].
@@ -78,23 +60,23 @@ impl WebhookConfig {
     /// # Errors
     /// When it is no webhook's URL, is http without permission, or holds an address that `egress` refuses.
     pub fn check_url(&self) -> Result<(), ConfigError> {
-        Endpoint::parse(self).map(|_| ())
+        Client::check_url(&self.client())
     }
-}
 
-/// A configuration that cannot be used; the message says what to write instead and never repeats a secret.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    /// The field that is wrong: `url`, `secret`, `headers`, `envelope`, `source`, `ca_file`, `client_certificate`,
-    /// `client_key`, `proxy` or `proxy_credentials`.
-    pub key: &'static str,
-    /// What is wrong with it and what to do.
-    pub problem: String,
-}
-
-impl ConfigError {
-    pub(super) fn new(key: &'static str, problem: impl Into<String>) -> Self {
-        Self { key, problem: problem.into() }
+    /// The way to the receiver.
+    pub(super) fn client(&self) -> ClientConfig {
+        ClientConfig {
+            url: self.url.clone(),
+            concurrency: self.concurrency,
+            ca_file: self.ca_file.clone(),
+            client_identity: self.client_identity.clone(),
+            allow_http: self.allow_http,
+            egress: self.egress.clone(),
+            proxy: self.proxy.clone(),
+            hints: Hints {
+                example: "https://billing.example/hooks",
+                credentials: "set an `authorization` header under `headers`",
+            },
+        }
     }
 }

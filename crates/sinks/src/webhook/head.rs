@@ -1,13 +1,13 @@
 //! The headers of a request: those that never change are prepared once.
 
-use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use postbox_core::sink::Attempt;
 use secrecy::ExposeSecret;
 
-use super::config::{ConfigError, WebhookConfig};
-use super::endpoint::Endpoint;
+use super::config::WebhookConfig;
 use super::envelope::Message;
 use super::trace_context::TraceContext;
+use crate::http_client::ConfigError;
 use crate::standard_webhooks::Signer;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
@@ -51,11 +51,9 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn new(config: &WebhookConfig, endpoint: &Endpoint) -> Result<Self, ConfigError> {
-        let mut fixed = HeaderMap::new();
-        fixed.insert(HOST, endpoint.authority.clone());
+    /// Those of `config` on top of `fixed`, with which every request to its receiver begins.
+    pub(super) fn new(config: &WebhookConfig, mut fixed: HeaderMap) -> Result<Self, ConfigError> {
         fixed.insert(CONTENT_TYPE, config.envelope.content_type());
-        fixed.insert(USER_AGENT, HeaderValue::from_static(concat!("postbox/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in &config.headers {
             let wrong = |problem: &str| ConfigError::new("headers", format!("`{name}` {problem}"));
             let parsed = HeaderName::try_from(name.as_str()).map_err(|_| wrong("is no valid header name"))?;
@@ -119,11 +117,12 @@ mod tests {
 
     use super::super::envelope::Envelope;
     use super::*;
+    use crate::http_client::Client;
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
     fn head(config: &WebhookConfig) -> Result<Head, ConfigError> {
-        Head::new(config, &Endpoint::parse(config).unwrap())
+        Head::new(config, Client::new(&config.client()).unwrap().head())
     }
 
     fn attempt(stored: Option<&str>, replay: bool) -> Attempt {

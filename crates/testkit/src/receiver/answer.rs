@@ -35,6 +35,8 @@ pub enum Answer {
     Garbage,
     /// This status, then a body without end.
     EndlessBody(u16),
+    /// This status, then this, then more without end.
+    EndlessAfter(u16, Vec<u8>),
     /// A head with one header of this many bytes.
     HugeHead(usize),
     /// A head with headers without end.
@@ -78,6 +80,7 @@ impl Answer {
             Self::Status(status)
             | Self::With { status, .. }
             | Self::EndlessBody(status)
+            | Self::EndlessAfter(status, _)
             | Self::SlowBody(status, _)
             | Self::HalfBody(status) => Some(*status),
             Self::After(_, answer) => answer.status(),

@@ -91,6 +91,13 @@ async fn give(wire: &mut Wire, shared: &Shared, received: Received, answer: &Ans
             let chunk = [b"400\r\n".as_slice(), &[b'x'; 0x400], b"\r\n"].concat();
             endless(wire, head.as_bytes(), &chunk).await
         }
+        Answer::EndlessAfter(status, beginning) => {
+            let head = format!("HTTP/1.1 {status} Endless\r\ntransfer-encoding: chunked\r\n\r\n");
+            let size = format!("{:x}\r\n", beginning.len());
+            let first = [head.as_bytes(), size.as_bytes(), beginning, b"\r\n"].concat();
+            let chunk = [b"400\r\n".as_slice(), &[b'x'; 0x400], b"\r\n"].concat();
+            endless(wire, &first, &chunk).await
+        }
         Answer::EndlessHead => endless(wire, b"HTTP/1.1 200 OK\r\n", b"x-padding: x\r\n").await,
         Answer::EndlessInterim => endless(wire, b"", b"HTTP/1.1 102 Processing\r\n\r\n").await,
         Answer::SlowBody(status, pause) => {

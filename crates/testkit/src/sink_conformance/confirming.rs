@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use postbox_core::outcome::Outcome;
-use postbox_core::sink::Sink;
 
-use super::harness::{PeerFault, SinkHarness, attempt, event};
+use super::harness::{PeerFault, SinkHarness, attempt};
 
 /// What the peer confirmed is delivered, under the event's id, once.
 pub async fn what_the_peer_confirmed_is_delivered_once(harness: &dyn SinkHarness) {
-    let order = event("1", 1, "{}");
+    let order = harness.event("1", 1, "{}");
     let outcome = harness.sink().deliver(&attempt(Arc::clone(&order))).await;
     assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
     assert_eq!(harness.received(), [order.event_id]);
@@ -25,15 +24,16 @@ pub async fn a_payload_arrives_byte_for_byte(harness: &dyn SinkHarness) {
         format!("\"{}\"", "ü".repeat(100_000)),
     ];
     for payload in &payloads {
-        let outcome = harness.sink().deliver(&attempt(event("1", 1, payload))).await;
+        let outcome = harness.sink().deliver(&attempt(harness.event("1", 1, payload))).await;
         assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
     }
+    let payloads = payloads.map(|payload| harness.payload(&payload));
     assert!(harness.payloads() == payloads, "a payload arrived changed");
 }
 
 /// Calls run at the same time, and none gets the outcome of another.
 pub async fn calls_run_at_the_same_time(harness: &dyn SinkHarness) {
-    let events: Vec<_> = (0..50).map(|n| event(&format!("{n}"), 1, "{}")).collect();
+    let events: Vec<_> = (0..50).map(|n| harness.event(&format!("{n}"), 1, "{}")).collect();
     let sink = harness.sink();
     let attempts: Vec<_> = events.iter().map(|event| attempt(Arc::clone(event))).collect();
     let outcomes = futures_util::future::join_all(attempts.iter().map(|attempt| sink.deliver(attempt))).await;
@@ -49,7 +49,7 @@ pub async fn calls_run_at_the_same_time(harness: &dyn SinkHarness) {
 pub async fn strange_names_do_no_harm(harness: &dyn SinkHarness) {
     let names = ["", " ", "a b", "ü😀", "a\r\nx-injected: 1", "a\u{0}b", "\u{202e}", &"x".repeat(512)];
     for name in names {
-        let mut order = Arc::unwrap_or_clone(event(name, 1, "{}"));
+        let mut order = Arc::unwrap_or_clone(harness.event(name, 1, "{}"));
         name.clone_into(&mut order.aggregate_type);
         name.clone_into(&mut order.event_type);
         for headers in
@@ -73,18 +73,19 @@ pub async fn a_sink_recovers_with_its_peer(harness: &dyn SinkHarness) {
         PeerFault::Unreachable,
     ] {
         harness.misbehave(fault).await;
-        let outcome = harness.sink().deliver(&attempt(event("1", 1, "{}"))).await;
+        let outcome = harness.sink().deliver(&attempt(harness.event("1", 1, "{}"))).await;
         assert_eq!(matches!(outcome, Outcome::Failed(_)), fault.class().is_some(), "{fault:?}: {outcome:?}");
         harness.misbehave(PeerFault::None).await;
-        let outcome = deliver_until_connected(&*harness.sink()).await;
+        let outcome = deliver_until_connected(harness).await;
         assert!(matches!(outcome, Outcome::Delivered(_)), "after {fault:?}: {outcome:?}");
     }
 }
 
 /// A connection that its peer closed while idle may cost one attempt, not more.
-async fn deliver_until_connected(sink: &dyn Sink) -> Outcome {
-    match sink.deliver(&attempt(event("1", 2, "{}"))).await {
-        Outcome::Failed(_) => sink.deliver(&attempt(event("1", 2, "{}"))).await,
+async fn deliver_until_connected(harness: &dyn SinkHarness) -> Outcome {
+    let sink = harness.sink();
+    match sink.deliver(&attempt(harness.event("1", 2, "{}"))).await {
+        Outcome::Failed(_) => sink.deliver(&attempt(harness.event("1", 2, "{}"))).await,
         outcome => outcome,
     }
 }

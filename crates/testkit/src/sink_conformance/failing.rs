@@ -6,11 +6,11 @@ use std::time::Duration;
 use postbox_core::outcome::{Failure, Outcome};
 use postbox_core::sink::Attempt;
 
-use super::harness::{PeerFault, SinkHarness, attempt, event};
+use super::harness::{PeerFault, SinkHarness, attempt};
 
 async fn fail(harness: &dyn SinkHarness, fault: PeerFault) -> Failure {
     harness.misbehave(fault).await;
-    let quick = Attempt { timeout: Duration::from_millis(500), ..attempt(event("1", 1, "{}")) };
+    let quick = Attempt { timeout: Duration::from_millis(500), ..attempt(harness.event("1", 1, "{}")) };
     match harness.sink().deliver(&quick).await {
         Outcome::Failed(failure) => {
             assert_eq!(Some(failure.class), fault.class(), "{fault:?}: {failure:?}");
@@ -52,7 +52,7 @@ pub async fn an_answer_that_is_none_is_unknown(harness: &dyn SinkHarness) {
 /// On a connection that delivered before, an answer that is lost is unknown too, and nothing is sent twice.
 pub async fn a_lost_answer_on_a_used_connection_is_unknown(harness: &dyn SinkHarness) {
     let sink = harness.sink();
-    assert!(matches!(sink.deliver(&attempt(event("1", 1, "{}"))).await, Outcome::Delivered(_)));
+    assert!(matches!(sink.deliver(&attempt(harness.event("1", 1, "{}"))).await, Outcome::Delivered(_)));
     fail(harness, PeerFault::AnswerLost).await;
     assert_eq!(harness.received().len(), 2);
 }
@@ -68,7 +68,7 @@ pub async fn reasons_give_nothing_away(harness: &dyn SinkHarness) {
         PeerFault::Unreachable,
     ] {
         harness.misbehave(fault).await;
-        let order = event("1", 1, r#"{"card":"4111-1111"}"#);
+        let order = harness.event("1", 1, r#"{"card":"4111-1111"}"#);
         let quick = Attempt { timeout: Duration::from_millis(500), ..attempt(Arc::clone(&order)) };
         let Outcome::Failed(failure) = harness.sink().deliver(&quick).await else {
             panic!("{fault:?} delivered")

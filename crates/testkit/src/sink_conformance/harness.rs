@@ -65,6 +65,17 @@ pub trait SinkHarness: Send + Sync {
 
     /// A secret that the sink was configured with, if it takes any.
     fn secret(&self) -> Option<String>;
+
+    /// A payload that the sink can send and that holds `json`; `json` itself unless payloads have a form of their own
+    /// there.
+    fn payload(&self, json: &str) -> String {
+        json.to_owned()
+    }
+
+    /// An event of aggregate `order`/`aggregate` with that payload.
+    fn event(&self, aggregate: &str, sequence: i64, json: &str) -> Arc<Event> {
+        event(aggregate, sequence, &self.payload(json))
+    }
 }
 
 /// An event of aggregate `order`/`aggregate` whose payload is exactly `payload`.

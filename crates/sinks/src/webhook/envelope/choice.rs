@@ -3,9 +3,9 @@
 use http::{HeaderName, HeaderValue};
 use postbox_core::event::Event;
 
-use super::super::config::ConfigError;
 use super::super::trace_context::TraceContext;
 use super::{cloud_events, json};
+use crate::http_client::ConfigError;
 
 /// Source of CloudEvents when none is configured.
 pub const DEFAULT_SOURCE: &str = "/postbox";

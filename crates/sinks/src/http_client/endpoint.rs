@@ -1,9 +1,9 @@
-//! The URL of a webhook, taken apart once.
+//! A URL, taken apart once.
 
 use http::{HeaderValue, Uri};
 use url::{Host, Url};
 
-use super::config::{ConfigError, WebhookConfig};
+use super::config::{ClientConfig, ConfigError};
 
 /// Longest accepted URL in bytes; receivers and proxies commonly stop at 8 KiB for the whole request line.
 const MAX_URL_BYTES: usize = 4096;
@@ -23,11 +23,12 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn parse(config: &WebhookConfig) -> Result<Self, ConfigError> {
+    pub(super) fn parse(config: &ClientConfig) -> Result<Self, ConfigError> {
         let wrong = |problem: String| ConfigError::new("url", problem);
         let text = config.url.as_str();
+        let example = config.hints.example;
         if text.trim().is_empty() {
-            return Err(wrong("is empty: write for example https://billing.example/hooks".to_owned()));
+            return Err(wrong(format!("is empty: write for example {example}")));
         }
         if text.len() > MAX_URL_BYTES {
             return Err(wrong(format!("is {} bytes long, at most {MAX_URL_BYTES} are accepted", text.len())));
@@ -35,7 +36,7 @@ impl Endpoint {
         if text.trim() != text {
             return Err(wrong("begins or ends with white space: remove it".to_owned()));
         }
-        let url = Url::parse(text).map_err(|error| wrong(explain(text, error)))?;
+        let url = Url::parse(text).map_err(|error| wrong(explain(text, error, example)))?;
         let https = match url.scheme() {
             "https" => true,
             "http" => false,
@@ -43,14 +44,13 @@ impl Endpoint {
             scheme if scheme.contains('.') || scheme == "localhost" => {
                 return Err(wrong(format!("has no scheme: put https:// or http:// in front of `{scheme}`")));
             }
-            scheme => return Err(wrong(format!("`{scheme}://` is no webhook: use https:// or http://"))),
+            scheme => return Err(wrong(format!("`{scheme}://` is no HTTP: use https:// or http://"))),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong(
-                "holds a user or password, which would end up in logs: take it out and set an `authorization` header \
-                 under `headers`"
-                    .to_owned(),
-            ));
+            return Err(wrong(format!(
+                "holds a user or password, which would end up in logs: take it out and {}",
+                config.hints.credentials
+            )));
         }
         if url.fragment().is_some() {
             return Err(wrong("has a fragment (`#…`), which is never sent: take it out".to_owned()));
@@ -60,7 +60,7 @@ impl Endpoint {
             Some(Host::Ipv4(address)) => (address.to_string(), address.to_string()),
             Some(Host::Ipv6(address)) => (address.to_string(), format!("[{address}]")),
             None => {
-                return Err(wrong("has no host: write for example https://billing.example/hooks".to_owned()));
+                return Err(wrong(format!("has no host: write for example {example}")));
             }
         };
         if !https && !config.allow_http && !is_loopback(&url) {
@@ -113,7 +113,7 @@ pub(super) fn host_and_port(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-fn explain(text: &str, error: url::ParseError) -> String {
+fn explain(text: &str, error: url::ParseError, example: &str) -> String {
     match error {
         url::ParseError::RelativeUrlWithoutBase => {
             format!(
@@ -121,10 +121,8 @@ fn explain(text: &str, error: url::ParseError) -> String {
                 text.trim_start_matches('/').split(['?', '@']).next().unwrap_or_default()
             )
         }
-        url::ParseError::EmptyHost => {
-            "has no host: write for example https://billing.example/hooks".to_owned()
-        }
-        other => format!("is no URL ({other}): write for example https://billing.example/hooks"),
+        url::ParseError::EmptyHost => format!("has no host: write for example {example}"),
+        other => format!("is no URL ({other}): write for example {example}"),
     }
 }
 
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Endpoint, ConfigError> {
-        Endpoint::parse(&WebhookConfig { allow_http: true, ..WebhookConfig::new(text) })
+        Endpoint::parse(&ClientConfig { allow_http: true, ..ClientConfig::to(text) })
     }
 
     fn parsed(text: &str) -> Endpoint {
@@ -183,10 +181,10 @@ mod tests {
     #[test]
     fn http_stays_on_this_machine_unless_it_is_allowed() {
         for url in ["http://localhost:1/", "http://shop.localhost/", "http://127.8.9.1/", "http://[::1]/"] {
-            Endpoint::parse(&WebhookConfig::new(url)).unwrap_or_else(|error| panic!("{url}: {error}"));
+            Endpoint::parse(&ClientConfig::to(url)).unwrap_or_else(|error| panic!("{url}: {error}"));
         }
         for url in ["http://billing.example/", "http://10.0.0.1/", "http://localhost.example/"] {
-            let error = Endpoint::parse(&WebhookConfig::new(url)).expect_err(url);
+            let error = Endpoint::parse(&ClientConfig::to(url)).expect_err(url);
             assert!(error.problem.contains("`allow_http`"), "{error}");
             parsed(url);
         }
@@ -215,10 +213,10 @@ mod tests {
             "[0:0:0:0:0:0:0:1]",
             "[64:ff9b::127.0.0.1]",
         ] {
-            let config = WebhookConfig {
+            let config = ClientConfig {
                 egress: Egress::public(),
                 allow_http: true,
-                ..WebhookConfig::new(format!("http://{host}/"))
+                ..ClientConfig::to(format!("http://{host}/"))
             };
             let error = Endpoint::parse(&config).expect_err(host);
             assert!(error.problem.contains("egress allows public"), "{host}: {error}");

@@ -78,7 +78,7 @@ impl Egress {
     }
 
     /// Nothing when `address` is allowed, otherwise what it is: `a private address`.
-    pub(in crate::webhook) fn refusal(&self, address: IpAddr) -> Option<&'static str> {
+    pub(in crate::http_client) fn refusal(&self, address: IpAddr) -> Option<&'static str> {
         let allowed = self.allowed.as_ref()?;
         let special = special_purpose::description(address);
         let fits = |rule: &Allowed| match rule {

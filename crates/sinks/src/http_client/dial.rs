@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::config::{ConfigError, WebhookConfig};
+use super::config::{ClientConfig, ConfigError};
 use super::egress::Egress;
 use super::endpoint::{Endpoint, host_and_port};
 use super::names::Names;
@@ -56,7 +56,7 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    pub(super) fn new(endpoint: &Endpoint, config: &WebhookConfig) -> Result<Self, ConfigError> {
+    pub(super) fn new(endpoint: &Endpoint, config: &ClientConfig) -> Result<Self, ConfigError> {
         let tls = if endpoint.https {
             let name = ServerName::try_from(endpoint.host.clone())
                 .map_err(|_| ConfigError::new("url", "has a host that no certificate can be for"))?;
@@ -191,7 +191,7 @@ mod tests {
 
     /// A dialer whose name resolves to these, one list per connection.
     fn dialer(egress: Egress, answers: &[&[SocketAddr]]) -> Dialer {
-        let config = WebhookConfig { egress, allow_http: true, ..WebhookConfig::new("http://shop.example/") };
+        let config = ClientConfig { egress, allow_http: true, ..ClientConfig::to("http://shop.example/") };
         let endpoint = Endpoint::parse(&config).unwrap();
         let names = Names::of("shop.example", 80).scripted(answers.iter().map(|answer| answer.to_vec()));
         Dialer { names, ..Dialer::new(&endpoint, &config).unwrap() }
