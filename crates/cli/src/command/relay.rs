@@ -6,7 +6,6 @@ use clap::Args;
 use postbox_core::endpoint::Settings;
 use postbox_core::engine::Limits;
 use postbox_core::operations::Operations;
-use postbox_core::sink::Sink;
 use postbox_core::store::Store;
 use postbox_relay::{Binding, Endpoints, RelayConfig, RelayError, Summary};
 
@@ -80,13 +79,13 @@ impl Relay {
 /// Every destination of the file with its sink.
 fn bindings(config: &Config) -> Result<Vec<Binding>, CommandError> {
     let bind = |found: &crate::config::DestinationConfig| {
-        let sink = found.webhook.sink(found.concurrency).map_err(|problem| {
+        let sink = found.reach.sink(found.concurrency).map_err(|problem| {
             CommandError::usage(
                 format!("destination {:?} cannot be used: {problem}", found.name.value),
                 "nothing was started; docs/configuration.md explains every key",
             )
         })?;
-        Ok(Binding { destination: found.destination(), sink: Arc::new(sink) as Arc<dyn Sink> })
+        Ok(Binding { destination: found.destination(), sink })
     };
     config.destinations.iter().map(bind).collect()
 }

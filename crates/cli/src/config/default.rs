@@ -22,6 +22,7 @@ pub(crate) fn relay_defaults() -> RelaySection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::destination::Reach;
     use crate::config::load::{Config, Secrets};
     use postbox_core::destination::{DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT};
     use postbox_core::retry::RetryPolicy;
@@ -43,33 +44,30 @@ mod tests {
     fn every_key_of_the_default_file_is_accepted() {
         let config = Config::parse("postbox.toml", &everything(), Secrets::Trust).expect("accepted");
         assert_eq!(config.database_url.as_deref(), Some("postgres://app@localhost/shop"));
-        assert_eq!(config.destinations.len(), 1);
+        assert_eq!(config.destinations.len(), 2);
     }
 
     #[test]
     fn every_example_in_the_documentation_is_accepted() {
-        let page = include_str!("../../../../docs/webhooks.md");
-        let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
-        assert_eq!(examples.len(), 2);
-        for example in examples {
-            let example = example.split("```").next().unwrap_or_default();
-            Config::parse("docs/webhooks.md", example, Secrets::Trust).expect("accepted");
+        let webhooks = include_str!("../../../../docs/webhooks.md");
+        let whatsapp = include_str!("../../../../docs/whatsapp.md");
+        for (page, count) in [(webhooks, 2), (whatsapp, 1)] {
+            let examples: Vec<&str> = page.split("```toml\n").skip(1).collect();
+            assert_eq!(examples.len(), count);
+            for example in examples {
+                let example = example.split("```").next().unwrap_or_default();
+                Config::parse("example", example, Secrets::Trust).expect("accepted");
+            }
         }
     }
 
     #[test]
     fn every_key_that_is_known_is_in_the_default_file() {
         let mut text = everything();
-        for key in ["database.x", "relay.x", "endpoints.x", "destination.x"] {
-            text = match key.split_once('.') {
-                Some(("destination", _)) => format!("{text}\nunknown_to_all = 1\n"),
-                Some((section, _)) => {
-                    text.replacen(&format!("[{section}]"), &format!("[{section}]\nunknown_to_all = 1"), 1)
-                }
-                None => text,
-            };
+        for line in ["[database]", "[relay]", "[endpoints]", "kind = \"webhook\"", "kind = \"whatsapp\""] {
+            text = text.replacen(&format!("\n{line}\n"), &format!("\n{line}\nunknown_to_all = 1\n"), 1);
         }
-        let problems = Config::parse("postbox.toml", &text, Secrets::Trust).expect_err("four unknown keys");
+        let problems = Config::parse("postbox.toml", &text, Secrets::Trust).expect_err("five unknown keys");
         let shown = format!("{:?}", miette::Report::new(problems));
         for list in shown.split("the keys are: ").skip(1) {
             let list = list.split("\n\n").next().unwrap_or(list).split('╭').next().unwrap_or(list);
@@ -79,7 +77,7 @@ mod tests {
                 assert!(DEFAULT_TEXT.contains(&format!("{key} = ")), "`{key}` is not documented");
             }
         }
-        assert_eq!(shown.matches("the keys are: ").count(), 4, "{shown}");
+        assert_eq!(shown.matches("the keys are: ").count(), 5, "{shown}");
     }
 
     #[test]
@@ -94,10 +92,25 @@ mod tests {
         assert_eq!((shown.concurrency, shown.timeout.value), (short.concurrency, short.timeout.value));
         assert_eq!((shown.concurrency, shown.timeout.value), (DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT));
         let (relay, code) = (relay_defaults(), RelayConfig::default());
+        whatsapp_shows_what_holds();
         assert_eq!(
             (relay.poll_interval, relay.max_in_flight),
             (code.limits.poll_interval, code.limits.max_in_flight)
         );
         assert_eq!((relay.lease_ttl, relay.drain_timeout), (code.lease_ttl, code.drain_timeout));
+    }
+
+    fn whatsapp_shows_what_holds() {
+        let shown = Config::parse("postbox.toml", &everything(), Secrets::Trust).expect("accepted");
+        let short = "[[destination]]\nname = \"support\"\nkind = \"whatsapp\"\nphone_number_id = \"106540352242922\"\n\
+                     token = { env = \"WHATSAPP_TOKEN\" }\naccount = \"acme\"\n";
+        let short = Config::parse("postbox.toml", short, Secrets::Trust).expect("accepted");
+        let (shown, short) = (&shown.destinations[1], &short.destinations[0]);
+        assert_eq!(shown.destination(), short.destination());
+        assert_eq!(shown.reach.url(), short.reach.url());
+        let (Reach::Whatsapp(shown), Reach::Whatsapp(short)) = (&shown.reach, &short.reach) else {
+            panic!("both are numbers");
+        };
+        assert_eq!((shown.scrub_after, &shown.forward), (short.scrub_after, &short.forward));
     }
 }

@@ -127,7 +127,7 @@ fn read_document(document: &DeTable<'_>, problems: &Collector, is_toml: bool, se
     lease_outlasts_attempts(&destinations, &relay, lease_ttl.as_ref(), problems);
     if secrets == Secrets::Check {
         for destination in &destinations {
-            destination.webhook.check_outside(&destination.name.value, problems);
+            destination.reach.check_outside(&destination.name.value, problems);
         }
         endpoints.check_outside(problems);
     }

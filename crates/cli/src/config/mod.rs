@@ -13,9 +13,10 @@ mod secret;
 mod signing;
 mod transport;
 mod webhook;
+mod whatsapp;
 
 pub(crate) use default::DEFAULT_TEXT;
-pub(crate) use destination::DestinationConfig;
+pub(crate) use destination::{DestinationConfig, Reach};
 pub(crate) use document::suggestion;
 pub(crate) use load::{Config, ConfigError, DEFAULT_FILE, Secrets};
 pub(crate) use postbox_core::duration::{parse_duration, show_duration};

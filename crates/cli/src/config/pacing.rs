@@ -1,4 +1,5 @@
-//! How fast and how hard a destination is approached: the keys `ordering`, `rate_limit`, `breaker` and `classes`.
+//! How fast and how hard a destination is approached: the keys `ordering`, `rate_limit`, `lane_rate_limit`, `breaker`
+//! and `classes`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,11 +15,11 @@ pub(super) fn read_ordering(section: &mut Section<'_>) -> Ordering {
     section.choice("ordering", &Ordering::WORDS).unwrap_or_default()
 }
 
-pub(super) fn read_rate_limit(section: &mut Section<'_>) -> Option<RateLimit> {
-    let mut limit = section.section("rate_limit")?;
+pub(super) fn read_rate_limit(section: &mut Section<'_>, key: &'static str) -> Option<RateLimit> {
+    let mut limit = section.section(key)?;
     let number = |found: Option<usize>| found.and_then(|number| u32::try_from(number).ok());
     if !limit.has("count") {
-        limit.missing("count", "rate_limit = { count = 100, per = \"1s\" }");
+        limit.missing("count", &format!("{key} = {{ count = 100, per = \"1s\" }}"));
     }
     let count = number(limit.count("count", RATE));
     let per = limit.duration("per", RATE_PER).map_or(Duration::from_secs(1), |found| found.value);

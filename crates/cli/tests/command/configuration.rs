@@ -36,7 +36,7 @@ const MISTAKES: [(&str, &[&str]); 41] = [
     ),
     (
         "[[destination]]\nname = \"a\"\nkind = \"kafka\"\n",
-        &["\"kafka\" are not in this build", "kinds in this build: webhook"],
+        &["\"kafka\" are not in this build", "kinds in this build: webhook, whatsapp"],
     ),
     (
         "[[destination]]\nname = \"a\"\nkind = \"webhok\"\n",

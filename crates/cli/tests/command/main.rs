@@ -21,3 +21,4 @@ mod shards;
 mod status;
 mod talking;
 mod travelling;
+mod whatsapp;

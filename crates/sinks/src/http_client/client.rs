@@ -33,6 +33,7 @@ pub(crate) struct Answer {
     /// The beginning of its body, at most 16 KiB.
     pub(crate) body: Vec<u8>,
     /// Whether that is all of it.
+    #[cfg_attr(not(feature = "whatsapp"), expect(dead_code, reason = "a webhook's status says enough"))]
     pub(crate) complete: bool,
 }
 

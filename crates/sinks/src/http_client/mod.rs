@@ -21,6 +21,8 @@ pub(crate) mod text;
 mod tls;
 
 pub(crate) use body::{is_encoded, retry_after};
-pub(crate) use client::{Answer, Client, no_answer};
+#[cfg(feature = "whatsapp")]
+pub(crate) use client::Answer;
+pub(crate) use client::{Client, no_answer};
 pub(crate) use config::{ClientConfig, Hints};
 pub use config::{ClientIdentity, ConfigError, ProxyConfig};

@@ -20,7 +20,7 @@ mod recipient;
 mod short;
 mod sink;
 
-pub use crate::http_client::egress::Egress;
+pub use crate::http_client::egress::{self, Egress};
 pub use crate::http_client::{ClientIdentity, ConfigError, ProxyConfig};
 pub use config::{DEFAULT_BASE_URL, DEFAULT_LANGUAGE, DEFAULT_VERSION, WhatsappConfig};
 pub use numbers::shorten_numbers;

@@ -76,7 +76,7 @@ pub(super) async fn everything(directory: &Directory) -> Result<Vec<Listed>, Com
     let known = Known::of(&status, &records);
     let in_file = directory.configured().iter().map(|found| {
         let name = &found.name.value;
-        known.listed(name, "file", Some(found.webhook.url()), &found.route)
+        known.listed(name, "file", Some(&found.reach.url()), &found.route)
     });
     let in_table = records.iter().filter(|record| directory.in_file(&record.name).is_none());
     let in_table = in_table.map(|record| known.endpoint(record));

@@ -15,6 +15,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::directory::Directory;
+use crate::config::Reach;
 use crate::error::CommandError;
 use crate::output::{printable, say, say_json};
 
@@ -65,11 +66,17 @@ impl Test {
         ))
     }
 
-    async fn find(&self, directory: &Directory) -> Result<(Destination, Box<dyn Sink>), CommandError> {
+    async fn find(&self, directory: &Directory) -> Result<(Destination, Arc<dyn Sink>), CommandError> {
         let name = &self.name;
         if let Some(found) = directory.in_file(name) {
-            let sink = found.webhook.sink(1).map_err(|problem| cannot_be_used(name, &problem))?;
-            return Ok((found.destination(), Box::new(sink)));
+            if matches!(found.reach, Reach::Whatsapp(_)) {
+                return Err(CommandError::usage(
+                    format!("{name:?} sends to people, so there is no test event for it"),
+                    "nothing was sent; write an event for your own number: docs/whatsapp.md shows one",
+                ));
+            }
+            let sink = found.reach.sink(1).map_err(|problem| cannot_be_used(name, &problem))?;
+            return Ok((found.destination(), sink));
         }
         directory.endpoint(name).await?;
         let set = directory.database().store().endpoints(-1).await?.unwrap_or_default();
@@ -83,7 +90,7 @@ impl Test {
         };
         let sink = directory.webhooks()?.webhook(settings, &endpoint.secrets);
         let sink = sink.map_err(|problem| cannot_be_used(name, &problem))?;
-        Ok((settings.destination(DestinationName::from(name.as_str())), Box::new(sink)))
+        Ok((settings.destination(DestinationName::from(name.as_str())), Arc::new(sink)))
     }
 }
 
