@@ -1,7 +1,8 @@
 //! The relay in your own process: give [`run`] a store, and for each destination what the engine has to know and a
 //! [`Sink`] that reaches it. The example `shop` shows it whole.
 //!
-//! A webhook is [`WebhookSink`]; anything else implements [`Sink`], whose contract says what "delivered" may mean.
+//! A webhook is [`WebhookSink`], a number that sends WhatsApp messages is [`WhatsappSink`]; anything else implements
+//! [`Sink`], whose contract says what "delivered" may mean.
 
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx"))]
 pub use postbox_postgres::PostgresStore;
@@ -10,13 +11,14 @@ pub use postbox_sqlite::SqliteStore;
 
 pub use postbox_core::delivery::DestinationName;
 pub use postbox_core::destination::{
-    BreakerPolicy, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination, Ordering, RateLimit, Treatment,
+    BreakerPolicy, DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT, Destination, EvidencePolicy, Ordering, RateLimit,
+    Treatment, WithoutEvidence,
 };
 pub use postbox_core::endpoint::{Endpoint, EndpointSecret, EndpointSettings};
 pub use postbox_core::engine::{Counters, Limits};
 pub use postbox_core::event::{Event, Payload};
 pub use postbox_core::operations::Operations;
-pub use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
+pub use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome, Scope};
 pub use postbox_core::retry::{OnExhausted, RetryPolicy};
 pub use postbox_core::route::Route;
 pub use postbox_core::sink::{Attempt, Sink};
@@ -26,4 +28,5 @@ pub use postbox_sinks::standard_webhooks::SigningSecret;
 pub use postbox_sinks::webhook::{
     ClientIdentity, ConfigError, Egress, Envelope, ProxyConfig, WebhookConfig, WebhookSink,
 };
+pub use postbox_sinks::whatsapp::{Token, WhatsappConfig, WhatsappSink};
 pub use tokio_util::sync::CancellationToken;

@@ -12,9 +12,9 @@ use postbox_core::duration::show_duration;
 use postbox_core::retry::RetryPolicy;
 use postbox_core::route::Route;
 use postbox_sinks::whatsapp::{
-    ConfigError, DEFAULT_BASE_URL, DEFAULT_LANGUAGE, DEFAULT_VERSION, Egress, WhatsappConfig, WhatsappSink,
+    ConfigError, DEFAULT_BASE_URL, DEFAULT_LANGUAGE, DEFAULT_VERSION, Egress, Token, WhatsappConfig,
+    WhatsappSink,
 };
-use secrecy::SecretString;
 use toml::de::DeValue;
 
 use super::document::{Located, Section};
@@ -40,6 +40,9 @@ const DEFAULT_SCRUB_AFTER: Duration = Duration::from_secs(86_400);
 
 /// How long a delivered message may be kept.
 const SCRUB_AFTER: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 365 * 86_400);
+
+/// How long a token that was read is used without looking again whether another one is kept there now.
+const TOKEN_AGE: Duration = Duration::from_secs(5);
 
 /// Longest name of an account, in bytes.
 const MAX_ACCOUNT_BYTES: usize = 200;
@@ -145,24 +148,25 @@ impl WhatsappSettings {
         self.transport.check_outside(&self.url(), destination, problems);
     }
 
-    /// The sink, with its token read now.
+    /// The sink, with its token read now, and again from time to time.
     ///
     /// # Errors
     /// What cannot be used, in one line.
     pub(crate) fn sink(&self, concurrency: usize) -> Result<WhatsappSink, String> {
         let way = self.transport.complete(&self.url())?;
+        let kept = self.token.value.clone();
         let config = WhatsappConfig {
             concurrency,
             ca_file: way.ca_file,
             client_identity: way.client_identity,
             proxy: way.proxy,
-            ..self.config(self.token.value.read()?)
+            ..self.config(Token::read(TOKEN_AGE, move || kept.read()))
         };
         WhatsappSink::new(config).map_err(|ConfigError { key, problem }| format!("`{key}` {problem}"))
     }
 
     /// What the file says itself.
-    fn config(&self, token: impl Into<SecretString>) -> WhatsappConfig {
+    fn config(&self, token: impl Into<Token>) -> WhatsappConfig {
         let text = |found: &Option<Located<String>>, default: &str| {
             found.as_ref().map_or_else(|| default.to_owned(), |found| found.value.clone())
         };

@@ -19,9 +19,11 @@ mod numbers;
 mod recipient;
 mod short;
 mod sink;
+mod token;
 
 pub use crate::http_client::egress::{self, Egress};
 pub use crate::http_client::{ClientIdentity, ConfigError, ProxyConfig};
 pub use config::{DEFAULT_BASE_URL, DEFAULT_LANGUAGE, DEFAULT_VERSION, WhatsappConfig};
 pub use numbers::shorten_numbers;
 pub use sink::WhatsappSink;
+pub use token::Token;

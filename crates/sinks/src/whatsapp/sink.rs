@@ -13,6 +13,7 @@ use postbox_core::sink::{Attempt, Sink};
 use super::answer;
 use super::config::{WhatsappConfig, about_base_url};
 use super::message;
+use super::token::Authorization;
 use crate::http_client::{Client, ConfigError, no_answer};
 
 /// Sends messages from one business phone number.
@@ -20,6 +21,7 @@ use crate::http_client::{Client, ConfigError, no_answer};
 /// Runs inside a tokio runtime; each open connection is a task of its own there.
 pub struct WhatsappSink {
     head: HeaderMap,
+    authorization: Authorization,
     language: String,
     client: Client,
 }
@@ -40,8 +42,7 @@ impl WhatsappSink {
         let client = Client::new(&config.client()).map_err(about_base_url)?;
         let mut head = client.head();
         head.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        head.insert(AUTHORIZATION, config.authorization()?);
-        Ok(Self { head, language: config.language, client })
+        Ok(Self { head, authorization: Authorization::new(config.token)?, language: config.language, client })
     }
 }
 
@@ -56,7 +57,9 @@ impl Sink for WhatsappSink {
             Ok(body) => body,
             Err(refusal) => return no_answer(FailureClass::Permanent, &refusal.to_string()),
         };
-        match self.client.post(self.head.clone(), body.into_bytes(), attempt.timeout).await {
+        let mut headers = self.head.clone();
+        headers.insert(AUTHORIZATION, self.authorization.header());
+        match self.client.post(headers, body.into_bytes(), attempt.timeout).await {
             Ok(answer) => answer::outcome(&answer, SystemTime::now()),
             Err(outcome) => outcome,
         }
