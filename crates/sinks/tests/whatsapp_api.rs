@@ -133,6 +133,13 @@ async fn an_acceptance_that_cannot_be_read_is_unknown() {
 }
 
 #[tokio::test]
+async fn a_body_that_comes_slowly_is_awaited_as_long_as_the_attempt_may_take() {
+    let (sink, _receiver) = answering(Answer::DripBody(Duration::from_millis(40), ACCEPTED.into())).await;
+    let outcome = sink.deliver(&attempt(event("1", 1, SHORT))).await;
+    assert!(matches!(outcome, Outcome::Delivered(_)), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn an_answer_that_never_came_is_unknown() {
     for (answer, hint) in [
         (Answer::Lost, "before an answer came"),

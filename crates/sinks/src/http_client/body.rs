@@ -12,9 +12,6 @@ use tokio::time::{Instant, timeout_at};
 /// Bytes read of a body; the connection of a longer one is dropped.
 pub(super) const MAX_BODY_BYTES: usize = 16 * 1024;
 
-/// Longest wait for the rest of a body once its head is there.
-const BODY_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// What could be read of a body.
 pub(super) struct Body {
     /// The first bytes, at most [`MAX_BODY_BYTES`].
@@ -25,7 +22,6 @@ pub(super) struct Body {
 
 /// Reads a body as far as the bounds in bytes and time allow.
 pub(super) async fn read(mut body: Incoming, deadline: Instant) -> Body {
-    let deadline = deadline.min(Instant::now() + BODY_TIMEOUT);
     let mut beginning = Vec::new();
     loop {
         let frame = match timeout_at(deadline, body.frame()).await {

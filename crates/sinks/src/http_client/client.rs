@@ -24,6 +24,7 @@ pub(crate) struct Client {
     authority: HeaderValue,
     dialer: Dialer,
     pool: Pool,
+    body_wait: Option<Duration>,
 }
 
 /// A final answer, as far as it was read.
@@ -44,6 +45,7 @@ impl Client {
         Ok(Self {
             dialer: Dialer::new(&endpoint, config)?,
             pool: Pool::new(config.concurrency),
+            body_wait: config.body_wait,
             target: endpoint.target,
             authority: endpoint.authority,
         })
@@ -131,7 +133,8 @@ impl Client {
             Err(_) => return unknown(&format!("no answer within {}", seconds(timeout))),
         };
         let (head, body) = response.into_parts();
-        let body = body::read(body, deadline).await;
+        let patience = self.body_wait.map_or(deadline, |wait| Instant::now() + wait);
+        let body = body::read(body, deadline.min(patience)).await;
         if body.complete {
             self.pool.put(connection);
         }

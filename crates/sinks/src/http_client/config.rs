@@ -1,6 +1,7 @@
 //! How to get to a server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use secrecy::SecretString;
 
@@ -18,6 +19,8 @@ pub(crate) struct ClientConfig {
     pub(crate) allow_http: bool,
     pub(crate) egress: Egress,
     pub(crate) proxy: Option<ProxyConfig>,
+    /// Longest wait for the rest of a body once its head is there; `None` for as long as the attempt may take.
+    pub(crate) body_wait: Option<Duration>,
     pub(crate) hints: Hints,
 }
 
@@ -76,6 +79,7 @@ impl ClientConfig {
             allow_http: false,
             egress: Egress::unrestricted(),
             proxy: None,
+            body_wait: None,
             hints: Hints {
                 example: "https://billing.example/hooks",
                 credentials: "set an `authorization` header under `headers`",

@@ -1,6 +1,7 @@
 //! What an operator says about a webhook.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use postbox_core::destination::DEFAULT_CONCURRENCY;
 use secrecy::SecretString;
@@ -9,6 +10,9 @@ use super::envelope::Envelope;
 use crate::http_client::egress::Egress;
 use crate::http_client::{Client, ClientConfig, ClientIdentity, ConfigError, Hints, ProxyConfig};
 use crate::standard_webhooks::SigningSecret;
+
+/// Longest wait for the rest of an answer's body: its head has decided everything.
+const BODY_WAIT: Duration = Duration::from_secs(2);
 
 /// A webhook destination as configured. [`super::WebhookSink::new`] checks it.
 #[derive(Debug, Clone)]
@@ -73,6 +77,7 @@ impl WebhookConfig {
             allow_http: self.allow_http,
             egress: self.egress.clone(),
             proxy: self.proxy.clone(),
+            body_wait: Some(BODY_WAIT),
             hints: Hints {
                 example: "https://billing.example/hooks",
                 credentials: "set an `authorization` header under `headers`",

@@ -104,6 +104,8 @@ impl WhatsappConfig {
             allow_http: self.allow_http,
             egress: self.egress.clone(),
             proxy: self.proxy.clone(),
+            // The body has the message's id, without which nobody knows whether there is a message.
+            body_wait: None,
             hints: Hints {
                 example: DEFAULT_BASE_URL,
                 credentials: "name the place of the access token in `token`",

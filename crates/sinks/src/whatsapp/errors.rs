@@ -161,6 +161,7 @@ pub static ERRORS: &[ErrorRow] = &[
         "the template is paused for low quality: 3 hours, then 6, then for good",
         PAUSING,
     ),
+    deferred(132_069, hours(1), "the flow in the template may be sent 10 times an hour for now", CODES),
     permanent(130_472, "the person is part of an experiment and gets no such message"),
     permanent(130_497, "the account may not send to people in this country"),
     permanent(131_021, "recipient and sender are the same number"),

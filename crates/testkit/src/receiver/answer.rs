@@ -47,6 +47,8 @@ pub enum Answer {
     SlowBody(u16, Duration),
     /// This status with a `content-length` of which only half comes before the connection is closed.
     HalfBody(u16),
+    /// An orderly 200 with this body, one byte of it after each such while.
+    DripBody(Duration, Vec<u8>),
     /// An orderly 200 with a body, one byte after each such while.
     Drip(Duration),
     /// 200 with `connection: close`, then the end.
@@ -70,7 +72,7 @@ impl Answer {
 
     /// Whether it is given as soon as the request was read.
     pub(super) fn is_immediate(&self) -> bool {
-        !matches!(self, Self::After(..) | Self::Held | Self::Drip(_))
+        !matches!(self, Self::After(..) | Self::Held | Self::Drip(_) | Self::DripBody(..))
     }
 
     /// The status that reaches the sender whole, if one does.
@@ -84,7 +86,7 @@ impl Answer {
             | Self::SlowBody(status, _)
             | Self::HalfBody(status) => Some(*status),
             Self::After(_, answer) => answer.status(),
-            Self::Drip(_) => Some(200),
+            Self::Drip(_) | Self::DripBody(..) => Some(200),
             Self::Lost
             | Self::Reset
             | Self::Silence

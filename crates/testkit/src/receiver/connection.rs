@@ -122,6 +122,12 @@ async fn give(wire: &mut Wire, shared: &Shared, received: Received, answer: &Ans
             wire.drip(&response(200, &[], b"slowly"), *pause).await?;
             Ok(Next::Request)
         }
+        Answer::DripBody(pause, body) => {
+            let head = format!("HTTP/1.1 200 Scripted\r\ncontent-length: {}\r\n\r\n", body.len());
+            wire.write(head.as_bytes()).await?;
+            wire.drip(body, *pause).await?;
+            Ok(Next::Request)
+        }
         Answer::OkAndClose => {
             let headers = [("connection".to_owned(), "close".to_owned())];
             wire.write(&response(200, &headers, b"")).await?;
