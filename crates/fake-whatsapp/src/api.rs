@@ -65,7 +65,14 @@ impl FakeApi {
     /// # Errors
     /// When no port can be bound.
     pub async fn start(settings: Settings, plan: Plan) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::serve(TcpListener::bind("127.0.0.1:0").await?, settings, plan)
+    }
+
+    /// Starts one on a port that is bound already.
+    ///
+    /// # Errors
+    /// When the port has no address.
+    pub fn serve(listener: TcpListener, settings: Settings, plan: Plan) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             settings: Mutex::new(Arc::new(settings)),

@@ -59,8 +59,10 @@ impl Callback {
     pub async fn verify(&self, verify_token: &str, challenge: &str) -> std::io::Result<(u16, String)> {
         let separator = if self.target.contains('?') { '&' } else { '?' };
         let target = format!(
-            "{}{separator}hub.mode=subscribe&hub.challenge={challenge}&hub.verify_token={verify_token}",
-            self.target
+            "{}{separator}hub.mode=subscribe&hub.challenge={}&hub.verify_token={}",
+            self.target,
+            escaped(challenge),
+            escaped(verify_token)
         );
         let (status, body) = self.request("GET", &target, "", b"").await?;
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
@@ -92,4 +94,16 @@ impl Callback {
         let answer = answer.ok_or(std::io::ErrorKind::UnexpectedEof)?;
         Ok((answer.target.parse().unwrap_or(0), answer.body))
     }
+}
+
+/// RFC 3986, 2.3: everything but unreserved characters percent-encoded.
+fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
 }

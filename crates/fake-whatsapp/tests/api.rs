@@ -227,6 +227,30 @@ async fn a_call_is_repeated_until_it_is_taken() {
     assert_eq!(scene.words(), ["sent", "sent", "sent"]);
 }
 
+#[tokio::test]
+async fn a_callback_is_asked_for_its_token_before_it_is_subscribed() {
+    let callback = Receiver::start(Script::always(Answer::with_body(200, "1158201444"))).await;
+    let url = format!("http://{}/webhooks/whatsapp?a=b", callback.address());
+    let (status, body) =
+        Callback::new(&url, APP_SECRET).unwrap().verify("open sesame", "1158201444").await.unwrap();
+    assert_eq!((status, body.as_str()), (200, "1158201444"));
+    let request = callback.requests().remove(0);
+    assert_eq!(request.method, "GET");
+    assert_eq!(
+        request.target,
+        "/webhooks/whatsapp?a=b&hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=open%20sesame"
+    );
+}
+
+#[test]
+fn a_callback_is_a_url_on_this_machine() {
+    let callback = Callback::new("http://127.0.0.1:8080", APP_SECRET).unwrap();
+    assert_eq!((callback.address.as_str(), callback.target.as_str()), ("127.0.0.1:8080", "/"));
+    for url in ["https://127.0.0.1:8080/", "127.0.0.1:8080", "http://localhost/", "http://a:1/b c"] {
+        assert!(Callback::new(url, APP_SECRET).is_err(), "{url}");
+    }
+}
+
 #[test]
 fn the_signature_is_an_hmac_in_hexadecimal() {
     // RFC 4231, test case 2.

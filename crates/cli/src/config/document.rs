@@ -48,7 +48,9 @@ impl<'d> Section<'d> {
 
     /// The raw value of `key`.
     pub(crate) fn value(&mut self, key: &'static str) -> Option<&'d Spanned<DeValue<'d>>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.iter().find(|(name, _)| &**name.get_ref() == key).map(|(_, value)| value)
     }
 

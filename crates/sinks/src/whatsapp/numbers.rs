@@ -3,6 +3,9 @@
 /// Digits from which a run of them may be somebody's number; Meta's error codes and subcodes are shorter.
 const LONG: usize = 8;
 
+/// The same for a run with a `+` in front: the shortest numbers that there are.
+const LONG_WITH_PLUS: usize = 7;
+
 /// `text` with everything that may be a phone number cut down to its last two digits: `…67`.
 ///
 /// Error details may repeat the recipient, and reasons and answers are stored and shown to operators.
@@ -13,7 +16,8 @@ pub fn shorten_numbers(text: &str) -> String {
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (run, digits) = run_of_digits(&rest[start..]);
         let number = &rest[start..start + run];
-        if digits >= LONG {
+        let long = if rest[..start].ends_with('+') { LONG_WITH_PLUS } else { LONG };
+        if digits >= long {
             shown.push_str(rest[..start].trim_end_matches('+'));
             shown.push('…');
             shown.push_str(&number[number.len() - 2..]);
@@ -53,6 +57,7 @@ mod tests {
             ("to +491701234567.", "to …67."),
             ("to 49 (170) 123-45 67, code 131026", "to …67, code 131026"),
             ("+49170123456789", "…89"),
+            ("+683 4001 or 683 4001", "…01 or 683 4001"),
             ("ü12345678ü", "ü…78ü"),
             ("1234 5678", "…78"),
             ("1234, 5678", "1234, 5678"),
