@@ -150,7 +150,7 @@ async fn errors_come_as_planned() {
     let scene = scene(Plan::in_order(moods)).await;
     assert_failed(&scene.deliver(SHORT).await.1, Permanent, "error 131026 (Message undeliverable)");
     assert_failed(&scene.deliver(SHORT).await.1, Transient, "error 131000 (Something went wrong)");
-    assert_failed(&scene.deliver(SHORT).await.1, Transient, "answered 502 without an error code");
+    assert_failed(&scene.deliver(SHORT).await.1, Unknown, "answered 502 without an error code");
     assert_eq!((scene.api.requests(), scene.api.ledger().messages().len()), (3, 0));
 }
 

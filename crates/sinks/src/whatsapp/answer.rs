@@ -135,8 +135,9 @@ fn by_status(status: StatusCode, has_code: bool) -> (FailureClass, Scope) {
         300..=399 | 404 => FailureClass::Misconfigured,
         410 => FailureClass::Gone,
         429 => return (FailureClass::Throttled, Scope::Destination),
-        // A gateway that waited in vain does not know what became of the request; one of Meta's own errors does.
-        504 if !has_code => FailureClass::Unknown,
+        // RFC 9110, 15.6.3 and 15.6.5: a gateway that got no answer, or one it cannot read, does not know what became of
+        // the request. Meta's own errors, which have a code, do.
+        502 | 504 if !has_code => FailureClass::Unknown,
         408 | 425 | 500..=599 => FailureClass::Transient,
         400..=499 => FailureClass::Rejected,
         _ => FailureClass::Unknown,

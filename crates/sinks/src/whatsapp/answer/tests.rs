@@ -120,8 +120,8 @@ fn a_reason_is_bounded_and_keeps_its_trace() {
 fn without_a_known_code_the_status_decides() {
     use FailureClass::{Gone, Misconfigured, Rejected, Suspended, Throttled, Transient, Unknown};
     for (statuses, bare, unknown_code) in [
-        (&[500, 502, 503, 599][..], Transient, Transient),
-        (&[504], Unknown, Transient),
+        (&[500, 503, 599][..], Transient, Transient),
+        (&[502, 504], Unknown, Transient),
         (&[408, 425], Transient, Transient),
         (&[429], Throttled, Throttled),
         (&[401, 403], Suspended, Suspended),
