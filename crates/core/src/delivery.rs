@@ -91,6 +91,10 @@ pub struct DeliveryRecord {
     pub state: DeliveryState,
     /// Requests really started since the event was written or last replayed.
     pub attempts: u32,
+    /// Those of them that do not count against the attempts allowed ([`crate::retry::Tries`]).
+    pub uncounted: u32,
+    /// The attempt that was begun last ([`crate::store::Store::begin`]) was not made after all.
+    pub withdrawn: bool,
     /// For `Retry`: how long from now (database clock) until the next attempt.
     pub retry_in: Option<Duration>,
     /// Status code of the last answer.
@@ -119,8 +123,10 @@ pub struct AttemptFailure {
 pub struct ParkedDelivery {
     /// The event.
     pub event: Arc<Event>,
-    /// Requests started so far.
+    /// Requests started so far, one that was begun and never recorded included.
     pub attempts: u32,
+    /// Those of them that do not count against the attempts allowed.
+    pub uncounted: u32,
     /// `Retry`, `Waiting` or `Held`.
     pub state: DeliveryState,
     /// For `Retry`: how long until it is due, by the database clock; zero when it is due.
@@ -129,7 +135,8 @@ pub struct ParkedDelivery {
     pub expires_in: Option<Duration>,
     /// An operator asked for this delivery to be made again.
     pub replay: bool,
-    /// The last failed attempt's class was "unknown": the receiver may already have the event.
+    /// The last failed attempt's class was "unknown", or it was begun and nothing more is known: the receiver may already
+    /// have the event.
     pub maybe_delivered: bool,
 }
 

@@ -61,10 +61,13 @@ use crate::delivery::{AttemptFailure, DeliveryState, DestinationName, ParkedLane
 use crate::destination::Destination;
 use crate::event::{OutboxId, Shard};
 use crate::lease::Term;
-use crate::outcome::{FailureClass, Outcome};
-use crate::retry::Decision;
+use crate::outcome::{FailureClass, Outcome, Scope};
+use crate::retry::{Decision, RetryPolicy, Tries};
+use crate::route::Route;
 use crate::sink::Attempt;
-use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport};
+use crate::store::{
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport,
+};
 
 /// Time since the driver's own beginning, on a clock that never goes back.
 pub type Moment = Duration;
@@ -87,6 +90,9 @@ pub struct Start {
     pub name: DestinationName,
     /// The attempt. The payload of its event may be deferred: the driver reads it first.
     pub attempt: Attempt,
+    /// To be committed ([`crate::store::Store::begin`]) before the request is written; if that is refused or fails, the
+    /// attempt ends as [`Outcome::NotStarted`].
+    pub beginning: Option<Beginning>,
 }
 
 /// What to read from the store.
@@ -149,6 +155,8 @@ pub struct Counters {
     pub unrouted: u64,
     /// Events without a route that were let go.
     pub skipped: u64,
+    /// Events without a route that had been forwarded when they were written.
+    pub forwarded: u64,
     /// Deliveries that were given up because their destination was removed.
     pub discarded: u64,
     /// Terms refused in a settle or lost with the lease.
@@ -162,6 +170,8 @@ struct InFlight {
     key: LaneKey,
     id: OutboxId,
     bytes: u64,
+    /// It was to be committed before its request.
+    begun: bool,
 }
 
 /// The state machine; see the module's documentation.
@@ -169,6 +179,7 @@ struct InFlight {
 pub struct Engine {
     limits: Limits,
     unrouted: Unrouted,
+    forwarded: Vec<Route>,
     destinations: Destinations,
     shards: BTreeMap<Shard, ShardSlot>,
     lease_until: Moment,
@@ -216,6 +227,7 @@ impl Engine {
             limits,
             destinations: Destinations::new(destinations),
             unrouted: Unrouted::default(),
+            forwarded: Vec::new(),
             shards: BTreeMap::new(),
             lease_until: Moment::ZERO,
             window: Window::default(),
@@ -244,6 +256,14 @@ impl Engine {
     #[must_use]
     pub fn with_unrouted(mut self, unrouted: Unrouted) -> Self {
         self.unrouted = unrouted;
+        self
+    }
+
+    /// Names the events that are repeated under another aggregate in the transaction that writes them: no route has to
+    /// match the original.
+    #[must_use]
+    pub fn with_forwarded(mut self, forwarded: Vec<Route>) -> Self {
+        self.forwarded = forwarded;
         self
     }
 
@@ -287,7 +307,7 @@ impl Engine {
 
     /// An attempt ended. Outcomes of attempts that were cancelled are ignored.
     pub fn attempt_ended(&mut self, now: Moment, attempt: AttemptId, outcome: Outcome, took: Duration) {
-        let Some(InFlight { key, id, bytes }) = self.attempts.remove(&attempt) else {
+        let Some(InFlight { key, id, bytes, begun }) = self.attempts.remove(&attempt) else {
             self.counters.orphaned += 1;
             return;
         };
@@ -306,12 +326,19 @@ impl Engine {
                 Turn::Closed => Notice::Unblocked(name),
             });
         }
+        if let Outcome::Failed(failure) = &outcome
+            && failure.class == FailureClass::Throttled
+            && failure.scope == Scope::Account
+        {
+            self.destinations.pause_account(key.destination, now, failure);
+        }
         self.destinations.landed(key.destination);
         if let Some(lane) = self.lanes.get_mut(&key) {
             lane.in_flight = None;
             lane.queue.pop_front();
         }
-        let disposition = self.judge(key, id, outcome, took);
+        let withdrawn = begun && matches!(outcome, Outcome::NotStarted(_));
+        let disposition = Disposition { withdrawn, ..self.judge(key, id, outcome, took) };
         let blocks = disposition.state.is_unfinished();
         if blocks && let Some(lane) = self.lanes.get_mut(&key) {
             lane.closed = true;
@@ -329,12 +356,17 @@ impl Engine {
     fn judge(&mut self, key: LaneKey, id: OutboxId, outcome: Outcome, took: Duration) -> Disposition {
         let dice = self.roll();
         let delivery = self.window.get_mut(id).and_then(|held| held.delivery_mut(key.destination));
-        let mut attempts = 0;
+        let mut tries = Tries::default();
         if let Some(delivery) = delivery
             && (!matches!(outcome, Outcome::NotStarted(_)) || planted!(self, CountUnstarted))
         {
             delivery.attempts += 1;
-            attempts = delivery.attempts;
+            if let Outcome::Failed(failure) = &outcome
+                && RetryPolicy::is_uncounted(failure.class)
+            {
+                delivery.uncounted += 1;
+            }
+            tries = delivery.tries();
         }
         let failure = match outcome {
             Outcome::Delivered(confirmation) => {
@@ -353,8 +385,15 @@ impl Engine {
             self.destinations[key.destination].gate.disable(failure.reason.clone());
             self.gone.push((self.destinations[key.destination].spec.name.clone(), failure.reason.clone()));
         }
-        let policy = &self.destinations[key.destination].spec.retry;
-        let disposition = match policy.decide(&failure, attempts, dice) {
+        let spec = &self.destinations[key.destination].spec;
+        let decision = match spec.evidence.filter(|_| !planted!(self, RetryUnknownBySchedule)) {
+            // Counted from its beginning, as in the row of a relay that died meanwhile.
+            Some(evidence) if failure.class == FailureClass::Unknown => {
+                Decision::RetryIn(evidence.wait.saturating_sub(took))
+            }
+            _ => spec.retry.decide(&failure, tries, dice),
+        };
+        let disposition = match decision {
             Decision::RetryIn(_) | Decision::Hold if self.destinations[key.destination].removed => {
                 self.discard()
             }

@@ -53,6 +53,24 @@ impl Default for RetryPolicy {
     }
 }
 
+/// How often a delivery was tried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tries {
+    /// Requests really started.
+    pub attempts: u32,
+    /// Those of them that were refused for a reason that lies neither in the event nor in the destination's health: a limit
+    /// on how much may be sent, or a suspended account.
+    pub uncounted: u32,
+}
+
+impl Tries {
+    /// Attempts that count against those allowed.
+    #[must_use]
+    pub fn counted(self) -> u32 {
+        self.attempts.saturating_sub(self.uncounted)
+    }
+}
+
 /// What the policy decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -65,17 +83,21 @@ pub enum Decision {
 }
 
 impl RetryPolicy {
-    /// Decides after the failure of attempt number `attempts` (1-based, this one included).
+    /// Whether an attempt that failed in this way does not count against those allowed.
+    #[must_use]
+    pub fn is_uncounted(class: FailureClass) -> bool {
+        matches!(class, FailureClass::Throttled | FailureClass::Suspended)
+    }
+
+    /// Decides after a failed attempt; `tries` includes it.
     ///
     /// `dice` is a uniform number in 0.0..1.0 that places the delay inside its jitter.
     #[must_use]
-    pub fn decide(&self, failure: &Failure, attempts: u32, dice: f64) -> Decision {
+    pub fn decide(&self, failure: &Failure, tries: Tries, dice: f64) -> Decision {
+        let attempts = tries.counted();
         let limit = match failure.class {
             FailureClass::Permanent => return Decision::DeadLetter,
-            FailureClass::Throttled => {
-                let asked = failure.retry_after.unwrap_or_default();
-                return Decision::RetryIn(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX));
-            }
+            FailureClass::Throttled => return Decision::RetryIn(throttled_wait(failure, tries.uncounted)),
             // Its destination is disabled; enabled again, it is to find everything where it was.
             FailureClass::Gone | FailureClass::Suspended => {
                 return Decision::RetryIn(self.delay_after(attempts, dice));
@@ -84,16 +106,22 @@ impl RetryPolicy {
             FailureClass::Transient | FailureClass::Unknown | FailureClass::Misconfigured => self.attempts,
         };
         if attempts >= limit {
-            return match self.on_exhausted {
-                OnExhausted::DeadLetter => Decision::DeadLetter,
-                OnExhausted::HoldLane => Decision::Hold,
-            };
+            return self.exhausted();
         }
         let scheduled = self.delay_after(attempts, dice);
         Decision::RetryIn(match failure.retry_after {
             Some(asked) => scheduled.max(asked.clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)),
             None => scheduled,
         })
+    }
+
+    /// What happens when the attempts have run out.
+    #[must_use]
+    pub fn exhausted(&self) -> Decision {
+        match self.on_exhausted {
+            OnExhausted::DeadLetter => Decision::DeadLetter,
+            OnExhausted::HoldLane => Decision::Hold,
+        }
     }
 
     /// The wait after failed attempt number `attempts` (1-based), placed inside its jitter by `dice` (0.0..1.0).
@@ -113,9 +141,42 @@ impl RetryPolicy {
     }
 }
 
+/// How long what was refused by a limit for the `nth` time (from 1) waits: as long as it was asked to, and at least 4ⁿ
+/// seconds. (Meta's rule for its limits: "Retry after 4^X seconds", WhatsApp Business Platform, Error codes, 131056.)
+#[must_use]
+pub fn throttled_wait(failure: &Failure, nth: u32) -> Duration {
+    let backoff = Duration::from_secs(4_u64.saturating_pow(nth.max(1)));
+    failure.retry_after.unwrap_or_default().max(backoff).clamp(RETRY_AFTER_MIN, RETRY_AFTER_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn tries(attempts: u32) -> Tries {
+        Tries { attempts, uncounted: 0 }
+    }
+
+    #[test]
+    fn what_a_limit_refuses_waits_ever_longer_and_uses_nothing_up() {
+        let policy = RetryPolicy { attempts: 2, jitter: 0.0, ..RetryPolicy::default() };
+        let throttled = failure(FailureClass::Throttled);
+        let wait = |n| policy.decide(&throttled, Tries { attempts: n, uncounted: n }, 0.5);
+        assert_eq!(
+            [wait(1), wait(2), wait(3)],
+            [4, 16, 64].map(|s| Decision::RetryIn(Duration::from_secs(s)))
+        );
+        assert_eq!(wait(100), Decision::RetryIn(RETRY_AFTER_MAX));
+        let asked = Failure { retry_after: Some(Duration::from_secs(90)), ..throttled };
+        assert_eq!(throttled_wait(&asked, 1), Duration::from_secs(90));
+        let later = Tries { attempts: 10, uncounted: 9 };
+        assert_eq!(
+            policy.decide(&failure(FailureClass::Transient), later, 0.5),
+            Decision::RetryIn(Duration::from_secs(5)),
+            "the first that counts"
+        );
+        assert!(matches!(policy.decide(&failure(FailureClass::Suspended), later, 0.5), Decision::RetryIn(_)));
+    }
 
     fn failure(class: FailureClass) -> Failure {
         Failure::new(class, "answered 500")
@@ -133,13 +194,13 @@ mod tests {
     fn the_default_schedule_gives_eight_attempts_over_its_seven_delays() {
         let policy = RetryPolicy::default();
         let secs: Vec<u64> = (1..8)
-            .map(|n| match policy.decide(&failure(FailureClass::Transient), n, 0.5) {
+            .map(|n| match policy.decide(&failure(FailureClass::Transient), tries(n), 0.5) {
                 Decision::RetryIn(delay) => delay.as_secs(),
                 other => panic!("attempt {n} gave {other:?}"),
             })
             .collect();
         assert_eq!(secs, [5, 30, 120, 600, 1_800, 7_200, 21_600]);
-        assert_eq!(policy.decide(&failure(FailureClass::Transient), 8, 0.5), Decision::DeadLetter);
+        assert_eq!(policy.decide(&failure(FailureClass::Transient), tries(8), 0.5), Decision::DeadLetter);
     }
 
     #[test]
@@ -156,19 +217,22 @@ mod tests {
             retry_after: Some(Duration::from_secs(secs)),
             ..failure(FailureClass::Transient)
         };
-        assert_eq!(policy.decide(&ask(90), 1, 0.5), Decision::RetryIn(Duration::from_secs(90)));
-        assert_eq!(policy.decide(&ask(1), 1, 0.5), Decision::RetryIn(Duration::from_secs(5)));
-        assert_eq!(policy.decide(&ask(1_000_000), 1, 0.5), Decision::RetryIn(RETRY_AFTER_MAX));
+        assert_eq!(policy.decide(&ask(90), tries(1), 0.5), Decision::RetryIn(Duration::from_secs(90)));
+        assert_eq!(policy.decide(&ask(1), tries(1), 0.5), Decision::RetryIn(Duration::from_secs(5)));
+        assert_eq!(policy.decide(&ask(1_000_000), tries(1), 0.5), Decision::RetryIn(RETRY_AFTER_MAX));
     }
 
     #[test]
     fn each_class_ends_as_the_design_says() {
         let hold = RetryPolicy { on_exhausted: OnExhausted::HoldLane, ..RetryPolicy::default() };
         let policy = RetryPolicy::default();
-        assert_eq!(policy.decide(&failure(FailureClass::Permanent), 1, 0.5), Decision::DeadLetter);
-        assert!(matches!(policy.decide(&failure(FailureClass::Gone), 100, 0.5), Decision::RetryIn(_)));
-        assert_eq!(policy.decide(&failure(FailureClass::Rejected), 3, 0.5), Decision::DeadLetter);
-        assert_eq!(hold.decide(&failure(FailureClass::Unknown), 8, 0.5), Decision::Hold);
-        assert!(matches!(policy.decide(&failure(FailureClass::Misconfigured), 7, 0.5), Decision::RetryIn(_)));
+        assert_eq!(policy.decide(&failure(FailureClass::Permanent), tries(1), 0.5), Decision::DeadLetter);
+        assert!(matches!(policy.decide(&failure(FailureClass::Gone), tries(100), 0.5), Decision::RetryIn(_)));
+        assert_eq!(policy.decide(&failure(FailureClass::Rejected), tries(3), 0.5), Decision::DeadLetter);
+        assert_eq!(hold.decide(&failure(FailureClass::Unknown), tries(8), 0.5), Decision::Hold);
+        assert!(matches!(
+            policy.decide(&failure(FailureClass::Misconfigured), tries(7), 0.5),
+            Decision::RetryIn(_)
+        ));
     }
 }

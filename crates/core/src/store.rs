@@ -147,6 +147,21 @@ impl SettleBatch {
     }
 }
 
+/// An attempt about to be made, to be committed before its request is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beginning {
+    /// Position of the event.
+    pub id: OutboxId,
+    /// The destination.
+    pub destination: DestinationName,
+    /// The term under which the attempt was decided on, of the delivery's shard.
+    pub term: Term,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// How long until somebody decides what its outcome was, if nobody has said so by then.
+    pub decide_in: Duration,
+}
+
 /// What became of a settle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SettleReport {
@@ -209,7 +224,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///
 /// # Contract
 /// - **Three lanes of calls.** The relay runs at most one *read* (`scan`, `load`, `refill`, `due`, in any mixture), at
-///   most one `settle`, any number of `payload` and one *lease* call (`heartbeat`, `hand_back`, `leave`, `endpoints`,
+///   most one `settle`, any number of `payload` and `begin`, and one *lease* call (`heartbeat`, `hand_back`, `leave`, `endpoints`,
 ///   `disable_endpoint`) at a time. Reads, settles and lease calls use connections of their own, so that none waits
 ///   for another.
 /// - **Run to the end.** Futures are never dropped half-way by the relay. Each call bounds its own time (30 s at
@@ -219,9 +234,13 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///   answered; a batch that was applied before changes nothing and adds nothing to a history. All records and removals
 ///   of a current term become durable together; those of a term that is not current leave no trace.
 /// - **Heads.** At the end of a settle each lane that it touched has its unfinished delivery with the lowest id as its
-///   head: `waiting` there becomes `retry`, due at once. (So a parked record may be given as `Waiting` without knowing
+///   head: `waiting` there becomes `retry`, due at once, or when it was due before an operator put an earlier one back
+///   ahead of it. (So a parked record may be given as `Waiting` without knowing
 ///   whether something is still ahead of it.) A record never turns a terminal row other than its own lane's replayed
 ///   one back into an unfinished one.
+/// - **Begun is remembered.** After [`Store::begin`] answered `true` the parked delivery counts as maybe delivered, with the
+///   number of that attempt, and is not due before `decide_in` has passed; until a record with at least so many attempts
+///   is settled, or one says that the attempt was withdrawn. A record that knows of fewer attempts changes nothing.
 /// - **Only the database's clock** decides what is due, expired or evicted.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -243,6 +262,11 @@ pub trait Store: Send + Sync {
 
     /// Reads one event's payload; `None` when the event does not exist (any more).
     async fn payload(&self, id: OutboxId) -> StoreResult<Option<String>>;
+
+    /// Commits that an attempt of a parked delivery begins. Answers `false`, and changes nothing, when the term is not
+    /// current any more, or the delivery is not the head of its lane any more (evidence has settled it, an operator has), or
+    /// a later attempt was begun: then the request must not be written. May be repeated after `Unavailable`.
+    async fn begin(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool>;
 
     /// Records outcomes.
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport>;

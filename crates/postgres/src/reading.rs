@@ -280,11 +280,13 @@ fn read_parked(row: &Row) -> StoreResult<(String, ParkedDelivery)> {
     let state: &str = columns.next()?;
     let state = DeliveryState::parse(state).ok_or_else(|| unreadable("a delivery's state", None))?;
     let attempts: i32 = columns.next()?;
+    let uncounted: i32 = columns.next()?;
     let replays: i32 = columns.next()?;
     let last_class: Option<&str> = columns.next()?;
     let delivery = ParkedDelivery {
         event,
         attempts: u32::try_from(attempts).unwrap_or_default(),
+        uncounted: u32::try_from(uncounted).unwrap_or_default(),
         state,
         due_in,
         expires_in,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use postbox_core::delivery::DeliveryRecord;
 use postbox_core::event::OutboxId;
 use postbox_core::lease::{RelayId, Term};
-use postbox_core::store::{SettleBatch, SettleReport, StoreResult};
+use postbox_core::store::{Beginning, SettleBatch, SettleReport, StoreResult};
 use tokio_postgres::types::Type;
 
 use crate::reading::{Columns, sql_count, sql_shard};
@@ -28,6 +28,8 @@ struct Records<'a> {
     reason: Vec<Option<String>>,
     answer: Vec<Option<String>>,
     took_ms: Vec<Option<i64>>,
+    uncounted: Vec<i32>,
+    withdrawn: Vec<bool>,
 }
 
 impl<'a> Records<'a> {
@@ -47,6 +49,8 @@ impl<'a> Records<'a> {
         self.reason.push(failure.map(|failure| storable(&failure.reason)));
         self.answer.push(failure.and_then(|failure| failure.answer.as_deref()).map(storable));
         self.took_ms.push(failure.map(|failure| millis(failure.took.as_millis())));
+        self.uncounted.push(sql_count(record.uncounted));
+        self.withdrawn.push(record.withdrawn);
     }
 }
 
@@ -92,6 +96,8 @@ impl PostgresStore {
                     (&records.reason, Type::TEXT_ARRAY),
                     (&records.answer, Type::TEXT_ARRAY),
                     (&records.took_ms, Type::INT8_ARRAY),
+                    (&records.uncounted, Type::INT4_ARRAY),
+                    (&records.withdrawn, Type::BOOL_ARRAY),
                 ],
             )
             .await?;
@@ -103,6 +109,28 @@ impl PostgresStore {
             })
             .collect::<StoreResult<_>>()?;
         Ok(SettleReport { refused })
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn begin_attempt(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool> {
+        let rows = self
+            .others
+            .query(
+                "record that an attempt begins",
+                &self.statements.begin,
+                &[
+                    (&relay, Type::UUID),
+                    (&sql_shard(beginning.term.shard), Type::INT2),
+                    (&beginning.term.epoch, Type::INT8),
+                    (&beginning.id, Type::INT8),
+                    (&&*beginning.destination, Type::TEXT),
+                    (&sql_count(beginning.attempt), Type::INT4),
+                    (&millis(beginning.decide_in.as_millis()), Type::INT8),
+                ],
+            )
+            .await?;
+        rows.first().map_or(Ok(false), |row| Columns::of(row, "whether an attempt may begin").next())
     }
 }
 

@@ -13,7 +13,8 @@ use postbox_core::operations::{
     Story,
 };
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreResult,
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store,
+    StoreResult,
 };
 use uuid::Uuid;
 
@@ -29,7 +30,7 @@ const RELAY_CALL: Duration = Duration::from_secs(20);
 const OPERATOR_CALL: Duration = Duration::from_secs(15 * 60);
 
 /// Connections for payloads, which the relay reads several at a time.
-const PAYLOAD_CONNECTIONS: usize = 4;
+const OTHER_CONNECTIONS: usize = 4;
 
 /// An outbox in a PostgreSQL database.
 ///
@@ -40,7 +41,7 @@ pub struct PostgresStore {
     pub(crate) reads: Connections,
     pub(crate) settles: Connections,
     pub(crate) leases: Connections,
-    /// Payloads.
+    /// Payloads, and attempts that begin.
     pub(crate) others: Connections,
     pub(crate) operations: Connections,
     pub(crate) horizon: Mutex<Horizon>,
@@ -56,6 +57,7 @@ pub(crate) struct Statements {
     pub(crate) due: String,
     pub(crate) payload: String,
     pub(crate) settle: String,
+    pub(crate) begin: String,
     pub(crate) heartbeat: String,
     pub(crate) hand_back: String,
     pub(crate) leave: String,
@@ -77,7 +79,8 @@ impl Statements {
             refill: call("outbox_refill", 5),
             due: call("outbox_due", 4),
             payload: format!("SELECT payload::text FROM {at}outbox WHERE id = $1"),
-            settle: call("outbox_settle", 20),
+            settle: call("outbox_settle", 22),
+            begin: call("outbox_begin", 7),
             heartbeat: call("outbox_heartbeat", 8),
             hand_back: call("outbox_hand_back", 3),
             leave: call("outbox_leave", 1),
@@ -101,7 +104,7 @@ impl PostgresStore {
             reads: connections(1, RELAY_CALL),
             settles: connections(1, RELAY_CALL),
             leases: connections(1, RELAY_CALL),
-            others: connections(PAYLOAD_CONNECTIONS, RELAY_CALL),
+            others: connections(OTHER_CONNECTIONS, RELAY_CALL),
             operations: connections(1, OPERATOR_CALL),
             horizon: Mutex::default(),
             statements: Statements::new(schema),
@@ -139,6 +142,10 @@ impl Store for PostgresStore {
 
     async fn payload(&self, id: OutboxId) -> StoreResult<Option<String>> {
         self.read_payload(id).await
+    }
+
+    async fn begin(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool> {
+        self.begin_attempt(beginning, relay).await
     }
 
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport> {

@@ -129,12 +129,25 @@ async fn a_settle_writes_by_index_in_every_state_of_the_statistics() {
                 "SELECT * FROM outbox_settle('{RELAY}', '{{1,2}}', '{{1,1}}', '{{1,2}}', '{{4993,4994}}', {plain},
                      '{{t,f}}', '{{4993,4994}}', '{{1,2}}', '{{1,2}}', '{{billing,billing}}', '{{{word},{word}}}',
                      '{{1,1}}', '{{5,5}}', '{{200,200}}', '{{NULL,NULL}}', '{{NULL,NULL}}', '{{NULL,NULL}}',
-                     '{{NULL,NULL}}', '{{NULL,NULL}}')"
+                     '{{NULL,NULL}}', '{{NULL,NULL}}', '{{0,0}}', '{{f,f}}')"
             );
             let found = plans(shop, &settle).await;
             assert_only_indexes(&found, &["outbox_pending", "outbox_delivery", "outbox_shard"], state);
             assert_eq!(found.contains("outbox_delivery_lane"), !plain, "{state}: {found}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_attempt_begins_by_index_in_every_state_of_the_statistics() {
+    in_every_state(async |shop, state| {
+        shop.database.sql(&format!("UPDATE outbox_shard SET owner = '{RELAY}', epoch = 1"));
+        let begin =
+            format!("SELECT * FROM outbox_begin('{RELAY}', 1::smallint, 1, 4993, 'billing', 1, 120000)");
+        let found = plans(shop, &begin).await;
+        assert_only_indexes(&found, &["outbox_delivery", "outbox_shard"], state);
+        assert!(found.contains("outbox_delivery_pkey"), "{state}: {found}");
     })
     .await;
 }

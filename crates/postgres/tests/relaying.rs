@@ -67,6 +67,8 @@ fn delivered(id: OutboxId, lane_id: i64) -> DeliveryRecord {
         destination: "billing".into(),
         state: DeliveryState::Delivered,
         attempts: 1,
+        uncounted: 0,
+        withdrawn: false,
         retry_in: None,
         status: Some(200),
         external_id: None,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use postbox_core::engine::{AttemptId, Start};
 use postbox_core::event::{Event, Payload};
+use postbox_core::lease::RelayId;
 use postbox_core::outcome::{Failure, FailureClass, Outcome};
 use postbox_core::sink::Sink;
 use postbox_core::store::Store;
@@ -41,6 +42,7 @@ pub(crate) async fn make(
     start: Start,
     decided: Instant,
     destination: Arc<str>,
+    relay: RelayId,
     sink: Arc<dyn Sink>,
     store: Arc<dyn Store>,
     to: UnboundedSender<Happening>,
@@ -48,7 +50,7 @@ pub(crate) async fn make(
     let mut report = Report { id: start.id, began: decided, to, outcome: None };
     let event_id = start.attempt.event.event_id;
     let number = start.attempt.number;
-    let outcome = outcome_of(start, &*sink, &*store, report.began).await;
+    let outcome = outcome_of(start, relay, &*sink, &*store, report.began).await;
     match &outcome {
         Outcome::Delivered(_) => tracing::debug!(%destination, %event_id, number, "delivered"),
         Outcome::Failed(failure) => tracing::warn!(
@@ -61,7 +63,13 @@ pub(crate) async fn make(
     report.outcome = Some(outcome);
 }
 
-async fn outcome_of(start: Start, sink: &dyn Sink, store: &dyn Store, began: Instant) -> Outcome {
+async fn outcome_of(
+    start: Start,
+    relay: RelayId,
+    sink: &dyn Sink,
+    store: &dyn Store,
+    began: Instant,
+) -> Outcome {
     let mut attempt = start.attempt;
     let deadline = attempt.timeout;
     // The lease holds until the time that the attempt may take has passed since it was decided on, and no longer: a process
@@ -84,6 +92,19 @@ async fn outcome_of(start: Start, sink: &dyn Sink, store: &dyn Store, began: Ins
             return Outcome::NotStarted("reading the payload took longer than an attempt may".into());
         }
         attempt.event = Arc::new(Event { payload: Payload::Inline(text), ..(*attempt.event).clone() });
+    }
+    if let Some(beginning) = &start.beginning {
+        match store.begin(beginning, relay).await {
+            Ok(true) => {}
+            Ok(false) => {
+                return Outcome::NotStarted("it was settled by others, or belongs to another relay".into());
+            }
+            Err(error) => return Outcome::NotStarted(format!("cannot record that it begins: {error}")),
+        }
+        attempt.timeout = deadline.saturating_sub(began.elapsed());
+        if attempt.timeout.is_zero() {
+            return Outcome::NotStarted("recording that it begins took longer than an attempt may".into());
+        }
     }
     let limit = attempt.timeout + GRACE;
     match tokio::time::timeout(limit, sink.deliver(&attempt)).await {

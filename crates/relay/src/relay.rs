@@ -104,7 +104,9 @@ pub async fn run(
     });
     let began = Instant::now();
     let mut relay = Relay {
-        engine: Engine::new(config.limits.clone(), destinations, config.seed).with_unrouted(config.unrouted),
+        engine: Engine::new(config.limits.clone(), destinations, config.seed)
+            .with_unrouted(config.unrouted)
+            .with_forwarded(config.forwarded.clone()),
         config,
         store,
         roster,
@@ -181,6 +183,7 @@ impl Relay {
                 start,
                 decided,
                 Arc::clone(&place.name),
+                self.id,
                 Arc::clone(&place.sink),
                 Arc::clone(&self.store),
                 self.happenings.clone(),

@@ -1,5 +1,6 @@
 //! The store: which thread does what.
 
+mod begin;
 mod clock;
 mod connection;
 mod due;
@@ -33,7 +34,8 @@ use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreResult,
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store,
+    StoreResult,
 };
 
 pub use self::location::parse_url;
@@ -50,6 +52,7 @@ pub struct SqliteStore {
     reads: Worker,
     settles: Worker,
     payloads: Worker,
+    beginnings: Worker,
     leases: Worker,
     operations: Worker,
     migrations: Worker,
@@ -70,6 +73,7 @@ impl SqliteStore {
             reads: worker("reads"),
             settles: worker("settles"),
             payloads: worker("payloads"),
+            beginnings: worker("beginnings"),
             leases: worker("leases"),
             operations: worker("operations"),
             migrations: Worker::new("migrations", &path, Missing::Create),
@@ -118,6 +122,11 @@ impl Store for SqliteStore {
 
     async fn payload(&self, id: OutboxId) -> StoreResult<Option<String>> {
         self.payloads.call(move |connection, _| event::read_payload(connection, id)).await
+    }
+
+    async fn begin(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool> {
+        let beginning = beginning.clone();
+        self.beginnings.call(move |connection, _| begin::begin(connection, &beginning, relay)).await
     }
 
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport> {

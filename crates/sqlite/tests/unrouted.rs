@@ -37,6 +37,8 @@ async fn a_replayed_unrouted_event_is_routed_anew_by_the_relay_that_runs() {
         destination: NO_DESTINATION.into(),
         state: DeliveryState::Unrouted,
         attempts: 0,
+        uncounted: 0,
+        withdrawn: false,
         retry_in: None,
         status: None,
         external_id: None,

@@ -9,7 +9,8 @@ use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreResult,
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store,
+    StoreResult,
 };
 
 /// What was settled so far.
@@ -43,6 +44,10 @@ impl<S> Observed<S> {
 
 #[async_trait]
 impl<S: Store> Store for Observed<S> {
+    async fn begin(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool> {
+        self.inner.begin(beginning, relay).await
+    }
+
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport> {
         let report = self.inner.settle(batch, relay).await?;
         let mut seen = lock(&self.seen);

@@ -9,10 +9,12 @@ use std::ops::{Index, IndexMut};
 
 use super::gate::Gate;
 use super::lane::LaneKey;
+use super::pacer::LanePacers;
 use super::{Engine, Moment, Notice, planted};
 use crate::delivery::{AttemptFailure, DeliveryState, DestinationName};
 use crate::destination::{Destination, Ordering};
 use crate::event::{Event, LaneId};
+use crate::outcome::Failure;
 use crate::route::StoredHeaders;
 
 /// Destinations asked in one look at what is due, apart from those that lately had something parked. More of them take
@@ -26,6 +28,7 @@ const LIVELY_LOOKS: u32 = 64;
 pub(super) struct Slot {
     pub(super) spec: Destination,
     pub(super) gate: Gate,
+    pub(super) lane_pacers: LanePacers,
     /// Lanes whose head can start, in the order in which they became so.
     pub(super) ready: VecDeque<LaneKey>,
     pub(super) in_flight: usize,
@@ -44,6 +47,7 @@ impl Slot {
     fn new(spec: Destination) -> Self {
         Self {
             gate: Gate::new(&spec),
+            lane_pacers: LanePacers::new(spec.lane_rate),
             spec,
             ready: VecDeque::new(),
             in_flight: 0,
@@ -197,6 +201,15 @@ impl Destinations {
         }
     }
 
+    /// A limit on the account behind this destination was met: all that share it wait.
+    pub(super) fn pause_account(&mut self, number: usize, now: Moment, failure: &Failure) {
+        let account = self.slots[number].spec.account.clone();
+        let same = |slot: &&mut Slot| account.is_some() && slot.spec.account == account;
+        for slot in self.slots.iter_mut().filter(same) {
+            slot.gate.pause(now, failure);
+        }
+    }
+
     /// It gets its next turn when an attempt of any destination ended.
     pub(super) fn starve(&mut self, number: usize) {
         self.starved.push(number);
@@ -269,6 +282,7 @@ impl Engine {
                     }
                     let slot = &mut self.destinations[number];
                     slot.gate.set(&spec);
+                    slot.lane_pacers.set_limit(spec.lane_rate);
                     slot.spec = spec;
                     slot.removed = false;
                 }

@@ -21,11 +21,13 @@ pub(super) struct Disposition {
     pub(super) status: Option<u16>,
     pub(super) external_id: Option<String>,
     pub(super) failure: Option<AttemptFailure>,
+    /// The attempt that was begun was not made.
+    pub(super) withdrawn: bool,
 }
 
 impl Disposition {
     pub(super) fn plain(state: DeliveryState) -> Self {
-        Self { state, retry_in: None, status: None, external_id: None, failure: None }
+        Self { state, retry_in: None, status: None, external_id: None, failure: None, withdrawn: false }
     }
 
     pub(super) fn retry_in(delay: Duration) -> Self {
@@ -49,6 +51,8 @@ impl Engine {
             destination: name,
             state: disposition.state,
             attempts: delivery.attempts,
+            uncounted: delivery.uncounted,
+            withdrawn: disposition.withdrawn,
             retry_in: disposition.retry_in,
             status: disposition.status,
             external_id: disposition.external_id,
@@ -124,6 +128,8 @@ impl Engine {
                     destination: self.destinations[delivery.destination].spec.name.clone(),
                     state: DeliveryState::Waiting,
                     attempts: delivery.attempts,
+                    uncounted: delivery.uncounted,
+                    withdrawn: false,
                     retry_in: None,
                     status: None,
                     external_id: None,

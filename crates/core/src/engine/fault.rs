@@ -30,11 +30,17 @@ pub enum Fault {
     ParkOutOfOrder,
     /// A destination that is disabled is sent to all the same.
     SendToDisabled,
+    /// An attempt at a destination that wants evidence is made without being committed first.
+    BeginNothing,
+    /// After an unknown outcome the next attempt follows by the schedule, without waiting for evidence.
+    RetryUnknownBySchedule,
+    /// What is undecided when the wait for evidence is over is sent again, whatever the destination wants.
+    ResendUndecided,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::TwoInFlight,
         Self::ForgetSuccessors,
         Self::CountUnstarted,
@@ -48,5 +54,8 @@ impl Fault {
         Self::KeepGhosts,
         Self::ParkOutOfOrder,
         Self::SendToDisabled,
+        Self::BeginNothing,
+        Self::RetryUnknownBySchedule,
+        Self::ResendUndecided,
     ];
 }

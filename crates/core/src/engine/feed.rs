@@ -58,6 +58,8 @@ pub(super) struct Feed {
     outstanding: Option<Vec<Term>>,
     /// Something may be new that the outstanding read did not see.
     news: bool,
+    /// Something happened that the outstanding read may not have seen: that it finds nothing says nothing.
+    stirred_meanwhile: bool,
     /// The last complete scan since anything happened found nothing.
     scan_clean: bool,
     /// The last look at what is due since anything happened found nothing.
@@ -72,6 +74,7 @@ impl Feed {
             due_pace: Pace::new(),
             outstanding: None,
             news: false,
+            stirred_meanwhile: false,
             scan_clean: false,
             due_clean: false,
         }
@@ -93,6 +96,7 @@ impl Feed {
     pub(super) fn stirred(&mut self) {
         self.scan_clean = false;
         self.due_clean = false;
+        self.stirred_meanwhile = self.is_reading();
     }
 
     /// Nothing is on the to-do list or due, as far as the last reads know.
@@ -124,6 +128,7 @@ impl Feed {
     pub(super) fn begin(&mut self, read: Read) -> Read {
         let terms = self.progress.iter().map(|(&shard, p)| Term { shard, epoch: p.epoch });
         self.outstanding = Some(terms.collect());
+        self.stirred_meanwhile = false;
         read
     }
 
@@ -166,7 +171,7 @@ impl Feed {
                 progress.more = scanned.more;
             }
         }
-        self.scan_clean = !found && !self.has_more();
+        self.scan_clean = !found && !self.has_more() && !self.stirred_meanwhile;
         self.scan_pace.looked(now, found, longest);
         if self.has_more() {
             self.scan_pace.hurry(now);
@@ -175,7 +180,7 @@ impl Feed {
 
     /// Takes over that a look at what is due is done.
     pub(super) fn looked_due(&mut self, now: Moment, found: bool, longest: Duration) {
-        self.due_clean = !found;
+        self.due_clean = !found && !self.stirred_meanwhile;
         self.due_pace.looked(now, found, longest);
     }
 
@@ -211,6 +216,21 @@ mod tests {
         feed.begin(Read::Scan(request));
         let nothing = ShardScanned { shard: 7, cursor: 0, floor: 0, more: false };
         feed.scanned(now, &Scan { rows: Vec::new(), shards: vec![nothing] }, false, IDLE);
+    }
+
+    /// A single run ends when the last reads found nothing, so they must have begun after the last thing that happened.
+    #[test]
+    fn a_read_that_began_before_something_happened_does_not_end_a_single_run() {
+        let mut feed = idle();
+        feed.looked_due(Moment::ZERO, false, IDLE);
+        assert!(feed.is_clean());
+        feed.stirred();
+        feed.looked_due(Moment::ZERO, false, IDLE);
+        feed.end(Moment::ZERO);
+        assert!(!feed.is_clean(), "something was recorded while the look was under way");
+        look(&mut feed, Moment::ZERO);
+        feed.looked_due(Moment::ZERO, false, IDLE);
+        assert!(feed.is_clean());
     }
 
     #[test]

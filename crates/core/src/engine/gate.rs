@@ -10,7 +10,8 @@ use super::pacer::Pacer;
 use super::throttle::Throttle;
 use super::{AttemptId, Moment};
 use crate::destination::Destination;
-use crate::outcome::{Failure, FailureClass, Outcome};
+use crate::outcome::{Failure, FailureClass, Outcome, Scope};
+use crate::retry::throttled_wait;
 
 /// Longest time for which one answer's `Retry-After` keeps a whole destination waiting. The delivery that was
 /// answered so waits as long as it says; but what was meant for one of them must not stop all others for a day.
@@ -63,6 +64,13 @@ impl Gate {
         self.disabled = Some(reason);
     }
 
+    /// A limit was met that holds for everything that goes there: nothing starts for as long as it asks, or for the
+    /// shortest time that such limits last.
+    pub(super) fn pause(&mut self, now: Moment, failure: &Failure) {
+        self.last_failure.clone_from(&failure.reason);
+        self.paused_until = self.paused_until.max(now + throttled_wait(failure, 1));
+    }
+
     /// Whether an attempt may start with so many in flight, for a relay that owns so many shards.
     pub(super) fn passage(&self, now: Moment, in_flight: usize, shards: usize) -> Passage {
         if self.disabled.is_some() || in_flight >= self.throttle.allowed(self.concurrency) {
@@ -109,10 +117,16 @@ impl Gate {
                 self.last_failure.clone_from(&failure.reason);
                 let asked =
                     matches!(failure.status, Some(429 | 503)) && failure.class == FailureClass::Transient;
+                let limited = failure.class == FailureClass::Throttled && failure.scope != Scope::Lane;
                 if asked {
-                    self.throttle.slow_down(id, in_flight, last);
                     let pause = failure.retry_after.unwrap_or_default().min(LONGEST_PAUSE);
                     self.paused_until = self.paused_until.max(now + pause);
+                }
+                if limited {
+                    self.pause(now, failure);
+                }
+                if asked || limited {
+                    self.throttle.slow_down(id, in_flight, last);
                 }
                 health_of(failure)
             }

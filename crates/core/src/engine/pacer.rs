@@ -3,11 +3,12 @@
 //! One number says everything: the moment at which the next attempt would be due if attempts were evenly spread. An
 //! attempt may start when it is due, or earlier by what the burst allows.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::Moment;
 use crate::destination::RateLimit;
-use crate::event::SHARD_COUNT;
+use crate::event::{LaneId, SHARD_COUNT};
 
 #[derive(Debug)]
 pub(super) struct Pacer {
@@ -42,6 +43,49 @@ impl Pacer {
     /// any more.
     fn due(&self, now: Moment, limit: RateLimit, shards: usize) -> Moment {
         self.due.min(now + interval(limit, shards).saturating_mul(burst(limit, shards)))
+    }
+}
+
+/// Lanes of whose clocks the past ones are dropped at the earliest.
+const SWEEP_LANES: usize = 1_024;
+
+/// The rate limits of one destination's lanes, each a pacer of its own. A lane belongs to one relay, which so has all of
+/// its limit.
+///
+/// A lane whose next attempt is due is as good as forgotten, so what is kept is at most twice the lanes that have started
+/// an attempt within the time that a whole burst takes to come back.
+#[derive(Debug)]
+pub(super) struct LanePacers {
+    limit: Option<RateLimit>,
+    lanes: HashMap<LaneId, Pacer>,
+    sweep_at: usize,
+}
+
+impl LanePacers {
+    pub(super) fn new(limit: Option<RateLimit>) -> Self {
+        Self { limit, lanes: HashMap::new(), sweep_at: SWEEP_LANES }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: Option<RateLimit>) {
+        self.limit = limit;
+        self.lanes.values_mut().for_each(|lane| lane.set_limit(limit));
+    }
+
+    /// When the lane's next attempt may start.
+    pub(super) fn ready_at(&self, now: Moment, lane: LaneId) -> Moment {
+        self.lanes.get(&lane).map_or(Moment::ZERO, |pacer| pacer.ready_at(now, usize::from(SHARD_COUNT)))
+    }
+
+    pub(super) fn started(&mut self, now: Moment, lane: LaneId) {
+        if self.limit.is_none() {
+            return;
+        }
+        let pacer = self.lanes.entry(lane).or_insert_with(|| Pacer::new(self.limit));
+        pacer.started(now, usize::from(SHARD_COUNT));
+        if self.lanes.len() >= self.sweep_at {
+            self.lanes.retain(|_, pacer| pacer.due > now);
+            self.sweep_at = SWEEP_LANES.max(2 * self.lanes.len());
+        }
     }
 }
 
@@ -110,5 +154,21 @@ mod tests {
         let mut pacer = Pacer::new(None);
         pacer.started(Duration::from_secs(5), 64);
         assert_eq!(pacer.ready_at(Moment::ZERO, 64), Moment::ZERO);
+    }
+
+    #[test]
+    fn each_lane_has_a_limit_of_its_own_and_past_ones_are_forgotten() {
+        let limit = RateLimit { count: 1, per: Duration::from_secs(6), burst: 2 };
+        let mut lanes = LanePacers::new(Some(limit));
+        let second = Duration::from_secs(1);
+        let now = 100 * second;
+        lanes.started(now, 1);
+        assert!(lanes.ready_at(now, 1) <= now, "the burst");
+        lanes.started(now, 1);
+        assert_eq!((lanes.ready_at(now, 1), lanes.ready_at(now, 2)), (now + 6 * second, Moment::ZERO));
+        for lane in 0..10_000 {
+            lanes.started(now + (13 + u32::try_from(lane).unwrap_or(0)) * second, lane);
+        }
+        assert!(lanes.lanes.len() <= SWEEP_LANES, "{}", lanes.lanes.len());
     }
 }

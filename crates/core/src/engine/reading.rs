@@ -10,6 +10,7 @@ use super::window::{HeldDelivery, HeldEvent};
 use super::{Answer, Engine, Moment, Read, Unrouted, planted};
 use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
 use crate::event::{Event, LaneId, OutboxId, Shard};
+use crate::route::StoredHeaders;
 use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
 
 /// Parked deliveries of one lane that are read back at once.
@@ -205,10 +206,12 @@ impl Engine {
             self.record_unrouted(now, &event);
             return;
         }
+        let careful = routed.iter().any(|&number| self.destinations[number].spec.evidence.is_some());
         let delivery = |&destination: &usize| HeldDelivery {
             destination,
             lane_id: self.destinations[destination].lane_of(&event),
             attempts: 0,
+            uncounted: 0,
             replay: false,
             maybe_delivered: false,
             ready_at: now + due_in,
@@ -229,10 +232,12 @@ impl Engine {
             let parked_ahead = key.lane_id == event.lane_id
                 && blocked.contains(&slot.spec.name)
                 && !planted!(self, IgnoreParkedHead);
+            // An attempt is begun in the row of its delivery, so there must be one.
+            let needs_row = slot.spec.evidence.is_some();
             let known = self.lanes.contains_key(&key);
             let lane = self.lane_mut(key, event.shard);
             // What is in memory is newer than what the read saw.
-            lane.closed |= !known && parked_ahead;
+            lane.closed |= needs_row || (!known && parked_ahead);
             if lane.closed {
                 self.dispose(now, key, event.id, Disposition::plain(DeliveryState::Waiting));
                 self.leave_lane(key);
@@ -242,11 +247,19 @@ impl Engine {
                 self.make_ready(key);
             }
         }
+        if careful {
+            self.due_after_settle = true;
+            self.dispatch(now, event.id);
+        }
     }
 
     fn record_unrouted(&mut self, now: Moment, event: &Arc<Event>) {
         self.settling.dispatch(now, event.shard, event.id);
         self.window.leave_todo(event.id);
+        if self.forwarded.iter().any(|route| route.matches(event, &StoredHeaders::of(event))) {
+            self.counters.forwarded += 1;
+            return;
+        }
         if self.unrouted == Unrouted::Skip {
             self.counters.skipped += 1;
             return;
@@ -259,6 +272,8 @@ impl Engine {
             destination: NO_DESTINATION.into(),
             state: DeliveryState::Unrouted,
             attempts: 0,
+            uncounted: 0,
+            withdrawn: false,
             retry_in: None,
             status: None,
             external_id: None,
@@ -281,8 +296,11 @@ impl Engine {
             return false;
         }
         let key = LaneKey { destination, lane_id: parked.lane_id };
+        // The next one's attempt may begin only when this one's outcome is recorded: it comes with the read after that.
+        let careful = self.destinations[destination].spec.evidence.is_some();
+        let (cut_short, at_once) = if careful { (true, 1) } else { (cut_short, usize::MAX) };
         let mut found = false;
-        for delivery in parked.deliveries {
+        for delivery in parked.deliveries.into_iter().take(at_once) {
             if delivery.state == DeliveryState::Held {
                 break;
             }
@@ -300,6 +318,7 @@ impl Engine {
                 destination,
                 lane_id: parked.lane_id,
                 attempts: delivery.attempts,
+                uncounted: delivery.uncounted,
                 replay: delivery.replay,
                 maybe_delivered: delivery.maybe_delivered,
                 ready_at: now + delivery.due_in,

@@ -7,8 +7,13 @@ use super::breaker::Passage;
 use super::dispatch::Disposition;
 use super::lane::LaneKey;
 use super::{AttemptId, Engine, InFlight, Moment, Start, planted};
-use crate::delivery::DeliveryState;
+use crate::delivery::{AttemptFailure, DeliveryState};
+use crate::destination::WithoutEvidence;
+use crate::lease::Term;
+use crate::outcome::FailureClass;
+use crate::retry::Decision;
 use crate::sink::Attempt;
+use crate::store::Beginning;
 
 /// Lanes drawn at random to find one for a probe.
 const PROBE_DRAWS: usize = 8;
@@ -19,6 +24,8 @@ enum Verdict {
     /// It waits for its own time; costs no attempt.
     NotYet(Duration),
     Expired,
+    /// Nobody knows what became of the last attempt, and no evidence came in time: this is what is to be done.
+    Undecided(Decision),
     /// Not now: the bytes in flight are used up.
     NoRoom,
 }
@@ -78,6 +85,18 @@ impl Engine {
                     self.close_lane(now, key);
                     self.leave_lane(key);
                 }
+                Verdict::Undecided(decision) => {
+                    self.take_head(key);
+                    let disposition = self.without_evidence(&decision);
+                    let blocks = disposition.state.is_unfinished();
+                    self.dispose(now, key, id, disposition);
+                    if blocks {
+                        self.close_lane(now, key);
+                        self.leave_lane(key);
+                    } else {
+                        self.advance(key);
+                    }
+                }
                 Verdict::Expired => {
                     self.take_head(key);
                     self.counters.expired += 1;
@@ -118,10 +137,24 @@ impl Engine {
         if held.expires_at.is_some_and(|at| at <= now) {
             return Verdict::Expired;
         }
-        if let Some(delivery) = held.delivery(key.destination)
-            && delivery.ready_at > now
-        {
-            return Verdict::NotYet(delivery.ready_at - now);
+        let slot = &self.destinations[key.destination];
+        if let Some(delivery) = held.delivery(key.destination) {
+            let ready_at = delivery.ready_at.max(slot.lane_pacers.ready_at(now, key.lane_id));
+            if ready_at > now {
+                return Verdict::NotYet(ready_at - now);
+            }
+            if let Some(evidence) = slot.spec.evidence
+                && delivery.maybe_delivered
+                && delivery.attempts > 0
+                && !planted!(self, ResendUndecided)
+            {
+                if evidence.without == WithoutEvidence::Hold {
+                    return Verdict::Undecided(Decision::Hold);
+                }
+                if delivery.tries().counted() >= slot.spec.retry.attempts {
+                    return Verdict::Undecided(slot.spec.retry.exhausted());
+                }
+            }
         }
         let bytes = held.event.payload.len();
         if self.in_flight_bytes > 0 && self.in_flight_bytes + bytes > self.limits.max_in_flight_bytes {
@@ -142,14 +175,26 @@ impl Engine {
             timeout: slot.spec.timeout,
         };
         let (number, name) = (attempt.number, slot.spec.name.clone());
+        let shard = held.event.shard;
+        let beginning = match slot.spec.evidence.filter(|_| !planted!(self, BeginNothing)) {
+            Some(evidence) => Some(Beginning {
+                id,
+                destination: name.clone(),
+                term: Term { shard, epoch: self.shards.get(&shard)?.epoch },
+                attempt: number,
+                decide_in: evidence.wait.max(slot.spec.timeout),
+            }),
+            None => None,
+        };
         self.last_attempt += 1;
         let id_of_attempt = AttemptId(self.last_attempt);
         let bytes = held.event.payload.len();
         slot.in_flight += 1;
         slot.queued -= 1;
         slot.gate.started(now, id_of_attempt, number == 1, self.shards.len());
+        slot.lane_pacers.started(now, key.lane_id);
         self.in_flight_bytes += bytes;
-        self.attempts.insert(id_of_attempt, InFlight { key, id, bytes });
+        self.attempts.insert(id_of_attempt, InFlight { key, id, bytes, begun: beginning.is_some() });
         if let Some(lane) = self.lanes.get_mut(&key) {
             lane.in_flight = Some(id_of_attempt);
         }
@@ -157,7 +202,31 @@ impl Engine {
         if planted!(self, TwoInFlight) && number == 1 {
             self.make_ready(key);
         }
-        Some(Start { id: id_of_attempt, destination: key.destination, name, attempt })
+        Some(Start { id: id_of_attempt, destination: key.destination, name, attempt, beginning })
+    }
+
+    /// What becomes of a delivery whose last attempt nobody knows the outcome of.
+    fn without_evidence(&mut self, decision: &Decision) -> Disposition {
+        let (state, reason) = match decision {
+            Decision::DeadLetter => {
+                self.counters.dead += 1;
+                (DeliveryState::Dead, "no evidence came that it arrived, and no attempts are left")
+            }
+            Decision::Hold | Decision::RetryIn(_) => {
+                self.counters.held += 1;
+                (
+                    DeliveryState::Held,
+                    "no evidence came that it arrived: replay it to send it again, or discard it",
+                )
+            }
+        };
+        let failure = AttemptFailure {
+            class: FailureClass::Unknown.as_str(),
+            reason: reason.to_owned(),
+            answer: None,
+            took: Duration::ZERO,
+        };
+        Disposition { failure: Some(failure), ..Disposition::plain(state) }
     }
 
     /// Removes the head of a lane that has nothing in flight.

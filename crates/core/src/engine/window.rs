@@ -7,6 +7,7 @@ use super::Moment;
 use super::settling::Trail;
 use crate::delivery::DeliveryRecord;
 use crate::event::{Event, LaneId, OutboxId, Shard};
+use crate::retry::Tries;
 
 /// One delivery of an event in memory.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct HeldDelivery {
     pub(super) lane_id: LaneId,
     /// Requests started since the event was written or last replayed.
     pub(super) attempts: u32,
+    /// Those of them that do not count against the attempts allowed.
+    pub(super) uncounted: u32,
     pub(super) replay: bool,
     pub(super) maybe_delivered: bool,
     /// Not before then.
@@ -37,6 +40,12 @@ pub(super) struct HeldEvent {
     pub(super) on_todo: bool,
     /// Deliveries that are not recorded yet.
     pub(super) deliveries: Vec<HeldDelivery>,
+}
+
+impl HeldDelivery {
+    pub(super) fn tries(&self) -> Tries {
+        Tries { attempts: self.attempts, uncounted: self.uncounted }
+    }
 }
 
 impl HeldEvent {

@@ -16,7 +16,7 @@ GRANT EXECUTE ON FUNCTION
     @.outbox_add_destination_secret, @.outbox_remove_destination, @.outbox_discard_removed,
     @.outbox_free_shards, @.outbox_hand_back, @.outbox_leave,
     @.outbox_horizon, @.outbox_scan, @.outbox_load, @.outbox_refill, @.outbox_due,
-    @.outbox_restore_heads, @.outbox_settle,
+    @.outbox_restore_heads, @.outbox_settle, @.outbox_begin,
     @.outbox_select_deliveries, @.outbox_lock_shards, @.outbox_replay, @.outbox_discard,
     @.outbox_prunable, @.outbox_prune, @.outbox_remember_retention, @.inbox_prune
     TO @role;

@@ -66,6 +66,8 @@ CREATE TABLE outbox_delivery (
     next_attempt_at timestamptz,
     attempts        integer     NOT NULL,
     replays         integer     NOT NULL DEFAULT 0,
+    uncounted       integer,
+    begun           integer,
     shard           smallint    NOT NULL,
     status          smallint,
     state           text        COLLATE "C" NOT NULL,
@@ -82,6 +84,8 @@ COMMENT ON COLUMN outbox_delivery.outbox_id IS 'The event: outbox.id.';
 COMMENT ON COLUMN outbox_delivery.destination IS 'Name of the destination; empty for an event that no route matched.';
 COMMENT ON COLUMN outbox_delivery.state IS 'delivered, discarded, expired: finished. dead, unrouted: an operator decides. retry or held: head of its lane. waiting: behind the head.';
 COMMENT ON COLUMN outbox_delivery.attempts IS 'Requests really started since the event was written or last replayed.';
+COMMENT ON COLUMN outbox_delivery.uncounted IS 'Of the attempts, those that do not count against the attempts allowed: refused by a limit, or for a suspended account.';
+COMMENT ON COLUMN outbox_delivery.begun IS 'Number of an attempt that was committed before its request and of which nothing more is recorded: nobody knows whether it arrived.';
 COMMENT ON COLUMN outbox_delivery.history IS 'The last 20 failed attempts, oldest first.';
 
 -- Receipts are the many and touch none of these.

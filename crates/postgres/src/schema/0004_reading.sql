@@ -168,7 +168,7 @@ RETURNS TABLE (
     id bigint, event_id uuid, lane_id bigint, shard smallint, aggregate_type text, aggregate_id text,
     aggregate_seq bigint, event_type text, payload text, payload_bytes integer, headers text, created_at timestamptz,
     due_in double precision, expires_in double precision, destination text, state text, attempts integer,
-    replays integer, last_class text
+    uncounted integer, replays integer, last_class text
 )
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
@@ -187,7 +187,7 @@ BEGIN
         e.id, e.event_id, e.lane_id, e.shard, e.aggregate_type, e.aggregate_id,
         e.aggregate_seq, e.event_type, e.payload, e.payload_bytes, e.headers, e.created_at,
         greatest(extract(epoch FROM parked.next_attempt_at - moment), e.due_in)::double precision, e.expires_in,
-        parked.destination, parked.state, parked.attempts, parked.replays, parked.last_class
+        parked.destination, parked.state, parked.attempts, parked.uncounted, parked.replays, parked.last_class
     FROM (
         -- Of many destinations few have anything parked: one probe each instead of one for each shard.
         SELECT w.destination, w.lanes
@@ -211,7 +211,8 @@ BEGIN
         LIMIT wanted.lanes
     ) AS head
     CROSS JOIN LATERAL (
-        SELECT d.outbox_id, d.destination, d.state, d.attempts, d.replays, d.last_class, d.next_attempt_at
+        SELECT d.outbox_id, d.destination, d.state, coalesce(d.begun, d.attempts) AS attempts,
+            coalesce(d.uncounted, 0) AS uncounted, d.replays, d.last_class, d.next_attempt_at
         FROM outbox_delivery d
         WHERE d.lane_id = head.lane_id AND d.destination = wanted.destination
             AND d.state IN ('retry', 'waiting', 'held')

@@ -21,9 +21,11 @@ AS $$
 BEGIN
     UPDATE outbox_delivery d
     SET state = CASE WHEN wrong.is_head THEN 'retry' ELSE 'waiting' END,
-        -- Due at once, unless the event itself is put off.
+        -- Due at once, unless the event itself is put off, or it had a time of its own before an earlier one came ahead.
         next_attempt_at = CASE WHEN wrong.is_head THEN
-            greatest(clock_timestamp(), (SELECT e.deliver_after FROM outbox e WHERE e.id = d.outbox_id))
+            greatest(
+                clock_timestamp(), d.next_attempt_at, (SELECT e.deliver_after FROM outbox e WHERE e.id = d.outbox_id))
+            ELSE d.next_attempt_at
         END
     FROM (
         SELECT DISTINCT lane.lane_id, lane.destination
@@ -57,7 +59,8 @@ CREATE FUNCTION outbox_settle(
     plain boolean, r_first boolean[],
     r_id bigint[], r_lane_id bigint[], r_shard smallint[], r_destination text[], r_state text[], r_attempts integer[],
     r_retry_ms bigint[], r_status smallint[], r_external_id text[],
-    r_class text[], r_reason text[], r_answer text[], r_took_ms bigint[]
+    r_class text[], r_reason text[], r_answer text[], r_took_ms bigint[],
+    r_uncounted integer[], r_withdrawn boolean[]
 ) RETURNS TABLE (refused_shard smallint, refused_epoch bigint)
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
@@ -102,7 +105,7 @@ BEGIN
 
     INSERT INTO outbox_delivery (
         outbox_id, lane_id, shard, destination, state, attempts, status, external_id,
-        sent_at, next_attempt_at, last_class, last_error, history)
+        sent_at, next_attempt_at, last_class, last_error, history, uncounted)
     SELECT
         r.id, r.lane_id, r.shard, r.destination, r.state, r.attempts, r.status, r.external_id,
         CASE WHEN r.state = 'delivered' THEN moment END,
@@ -110,18 +113,20 @@ BEGIN
         r.class, r.reason,
         CASE WHEN r.class IS NOT NULL THEN jsonb_build_array(jsonb_build_object(
             'at', moment, 'attempt', r.attempts, 'class', r.class, 'status', r.status, 'reason', r.reason,
-            'answer', r.answer, 'took_ms', r.took_ms)) END
+            'answer', r.answer, 'took_ms', r.took_ms)) END,
+        nullif(r.uncounted, 0)
     FROM unnest(r_first, r_id, r_lane_id, r_shard, r_destination, r_state, r_attempts,
-            r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms)
+            r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms, r_uncounted)
         AS r(first, id, lane_id, shard, destination, state, attempts,
-            retry_ms, status, external_id, class, reason, answer, took_ms)
+            retry_ms, status, external_id, class, reason, answer, took_ms, uncounted)
     WHERE r.first AND (complete OR r.id = ANY (removed))
         AND NOT EXISTS (
             SELECT FROM outbox_delivery d WHERE d.outbox_id = r.id AND d.destination = r.destination OFFSET 0);
 
     IF NOT plain THEN
         -- Nothing but an unfinished delivery changes, and only if the record knows more of it than the row: what an
-        -- operator decided meanwhile stays, and a repeated batch finds its own work done.
+        -- operator decided meanwhile stays, and a repeated batch finds its own work done. A record from before an attempt
+        -- that was begun knows less, unless it says that this attempt was not made.
         UPDATE outbox_delivery d
         SET state = r.state,
             attempts = r.attempts,
@@ -129,8 +134,10 @@ BEGIN
             next_attempt_at = CASE WHEN r.state = 'retry' THEN moment + r.retry_ms * interval '1 millisecond' END,
             status = CASE WHEN r.attempts > d.attempts THEN r.status ELSE d.status END,
             external_id = coalesce(r.external_id, d.external_id),
-            last_class = coalesce(r.class, d.last_class),
-            last_error = coalesce(r.reason, d.last_error),
+            uncounted = nullif(r.uncounted, 0),
+            begun = NULL,
+            last_class = CASE WHEN NOT r.withdrawn OR r.attempts > d.attempts THEN coalesce(r.class, d.last_class) END,
+            last_error = CASE WHEN NOT r.withdrawn OR r.attempts > d.attempts THEN coalesce(r.reason, d.last_error) END,
             history = CASE WHEN r.class IS NULL OR r.attempts = d.attempts THEN d.history
                 ELSE CASE WHEN jsonb_array_length(d.history) >= 20 THEN d.history - 0
                         ELSE coalesce(d.history, '[]') END
@@ -138,18 +145,19 @@ BEGIN
                         'at', moment, 'attempt', r.attempts, 'class', r.class, 'status', r.status, 'reason', r.reason,
                         'answer', r.answer, 'took_ms', r.took_ms) END
         FROM unnest(r_first, r_id, r_shard, r_destination, r_state, r_attempts,
-                r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms)
+                r_retry_ms, r_status, r_external_id, r_class, r_reason, r_answer, r_took_ms, r_uncounted, r_withdrawn)
             AS r(first, id, shard, destination, state, attempts,
-                retry_ms, status, external_id, class, reason, answer, took_ms)
+                retry_ms, status, external_id, class, reason, answer, took_ms, uncounted, withdrawn)
         CROSS JOIN LATERAL (
             -- Without a condition on the state, for which a partial index could be mistaken.
-            SELECT k.ctid AS place, k.state, k.attempts
+            SELECT k.ctid AS place, k.state, k.attempts, k.begun
             FROM outbox_delivery k
             WHERE k.outbox_id = r.id AND k.destination = r.destination
             OFFSET 0
         ) AS known
         WHERE NOT r.first AND r.shard = ANY (current) AND d.ctid = known.place
             AND known.state IN ('retry', 'waiting', 'held')
+            AND (known.begun IS NULL OR r.attempts >= known.begun OR r.withdrawn AND r.attempts = known.begun - 1)
             AND (r.attempts > known.attempts
                 OR r.attempts = known.attempts AND (r.class IS NULL OR r.state <> known.state));
 
@@ -165,4 +173,50 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION outbox_restore_heads, outbox_settle FROM PUBLIC;
+-- Commits that an attempt begins, under the term it was decided on: postbox_core::store::Store::begin. An attempt that was
+-- begun before and of which nothing was recorded becomes history.
+CREATE FUNCTION outbox_begin(
+    me uuid, of_shard smallint, of_epoch bigint, of_id bigint, of_destination text, attempt integer, decide_ms bigint
+) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    SET enable_seqscan = off
+    SET enable_bitmapscan = off
+    SET enable_hashjoin = off
+    SET enable_mergejoin = off
+    SET plan_cache_mode = force_generic_plan
+    SET lock_timeout = '10s'
+AS $$
+DECLARE
+    moment timestamptz := clock_timestamp();
+BEGIN
+    PERFORM FROM outbox_shard s WHERE s.shard = of_shard AND s.epoch = of_epoch AND s.owner = me FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE outbox_delivery d
+    SET begun = attempt,
+        attempts = CASE WHEN known.begun < attempt THEN known.begun ELSE d.attempts END,
+        next_attempt_at = moment + decide_ms * interval '1 millisecond',
+        last_class = 'unknown',
+        last_error = format('attempt %s began; what became of it is not known yet', attempt),
+        history = CASE WHEN known.begun < attempt THEN
+            CASE WHEN jsonb_array_length(d.history) >= 20 THEN d.history - 0 ELSE coalesce(d.history, '[]') END
+                || jsonb_build_object(
+                    'at', moment, 'attempt', known.begun, 'class', 'unknown', 'status', NULL,
+                    'reason', 'it began, and nothing more was heard of it', 'answer', NULL, 'took_ms', 0)
+            ELSE d.history END
+    FROM (
+        -- Without a condition on the state, for which a partial index could be mistaken.
+        SELECT k.ctid AS place, k.state, k.attempts, k.begun
+        FROM outbox_delivery k
+        WHERE k.outbox_id = of_id AND k.destination = of_destination
+        OFFSET 0
+    ) AS known
+    WHERE d.ctid = known.place AND known.state = 'retry'
+        AND (coalesce(known.begun, known.attempts) < attempt OR known.begun = attempt);
+    RETURN FOUND;
+END
+$$;
+
+REVOKE ALL ON FUNCTION outbox_restore_heads, outbox_settle, outbox_begin FROM PUBLIC;

@@ -202,7 +202,8 @@ BEGIN
     SELECT count(*) INTO rerouted FROM unrouted;
 
     UPDATE outbox_delivery d
-    SET state = 'waiting', attempts = 0, replays = d.replays + 1, sent_at = NULL, next_attempt_at = NULL
+    SET state = 'waiting', attempts = 0, uncounted = NULL, begun = NULL, replays = d.replays + 1, sent_at = NULL,
+        next_attempt_at = NULL
     FROM unnest(chosen_ids, chosen_destinations) AS c(outbox_id, destination)
     WHERE d.outbox_id = c.outbox_id AND d.destination = c.destination AND d.state = ANY (states);
     GET DIAGNOSTICS changed = ROW_COUNT;

@@ -98,6 +98,10 @@ CREATE TABLE outbox_delivery (
     state           TEXT NOT NULL CHECK (
         state IN ('delivered', 'retry', 'waiting', 'held', 'dead', 'discarded', 'expired', 'unrouted')),
     attempts        INTEGER NOT NULL,
+    -- Of the attempts, those that do not count against the attempts allowed.
+    uncounted       INTEGER,
+    -- Number of an attempt that was committed before its request and of which nothing more is recorded.
+    begun           INTEGER,
     replays         INTEGER NOT NULL DEFAULT 0,
     next_attempt_at INTEGER,
     sent_at         INTEGER,

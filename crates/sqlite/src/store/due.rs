@@ -81,6 +81,7 @@ fn parked_delivery(row: &Row<'_>, stored: event::StoredEvent, now: Millis) -> At
     let due_at = planned.unwrap_or(now).max(stored.deliver_after.unwrap_or(now));
     Ok(ParkedDelivery {
         attempts: row.get("attempts")?,
+        uncounted: row.get("uncounted")?,
         state,
         due_in: clock::until(due_at, now),
         expires_in: stored.expires_at.map(|at| clock::until(at, now)),

@@ -1,6 +1,6 @@
 //! The failed attempts that a delivery remembers: a JSON array, oldest first.
 
-use postbox_core::delivery::{AttemptFailure, DeliveryRecord};
+use postbox_core::delivery::AttemptFailure;
 use postbox_core::operations::{AttemptStory, HISTORY_LIMIT};
 
 use super::clock::{Millis, to_timestamp};
@@ -8,16 +8,17 @@ use super::clock::{Millis, to_timestamp};
 /// `stored` with one more failure, without the oldest when there are too many.
 pub(crate) fn extend(
     stored: Option<&str>,
-    record: &DeliveryRecord,
+    attempt: u32,
+    status: Option<u16>,
     failure: &AttemptFailure,
     now: Millis,
 ) -> String {
     let mut attempts = parse(stored);
     attempts.push(AttemptStory {
         at: to_timestamp(now).unwrap_or_default(),
-        attempt: record.attempts,
+        attempt,
         class: failure.class.to_owned(),
-        status: record.status,
+        status,
         reason: failure.reason.clone(),
         answer: failure.answer.clone(),
         took_ms: u64::try_from(failure.took.as_millis()).unwrap_or(u64::MAX),

@@ -100,6 +100,7 @@ fn take_off(transaction: &Connection, batch: &SettleBatch, fence: &Fence) -> Att
 struct Stored {
     state: DeliveryState,
     attempts: u32,
+    begun: Option<u32>,
     history: Option<String>,
 }
 
@@ -112,8 +113,16 @@ impl Stored {
         if !record.state.is_unfinished() {
             return true;
         }
-        // With as many attempts as stored it is either the same again, or an attempt put off without being made.
-        record.attempts > self.attempts || (record.attempts == self.attempts && record.failure.is_none())
+        // A record from before an attempt that was begun knows less, unless it says that this attempt was not made.
+        if let Some(begun) = self.begun
+            && record.attempts < begun
+            && !(record.withdrawn && record.attempts + 1 == begun)
+        {
+            return false;
+        }
+        // With as many attempts as stored it is either the same again, or a decision without another attempt.
+        record.attempts > self.attempts
+            || (record.attempts == self.attempts && (record.failure.is_none() || record.state != self.state))
     }
 }
 
@@ -144,7 +153,10 @@ impl RecordWriter<'_> {
 
     /// Inserts the record's row; `false` when there is one already.
     fn insert(&self, record: &DeliveryRecord) -> rusqlite::Result<bool> {
-        let history = record.failure.as_ref().map(|failure| history::extend(None, record, failure, self.now));
+        let history = record
+            .failure
+            .as_ref()
+            .map(|failure| history::extend(None, record.attempts, record.status, failure, self.now));
         let inserted = self.transaction.prepare_cached(include_str!("sql/record_insert.sql"))?.execute(
             named_params! {
                 ":id": record.id,
@@ -160,15 +172,19 @@ impl RecordWriter<'_> {
                 ":last_error": record.failure.as_ref().map(|failure| &failure.reason),
                 ":last_class": record.failure.as_ref().map(|failure| failure.class),
                 ":history": history,
+                ":uncounted": record.uncounted,
             },
         )?;
         Ok(inserted > 0)
     }
 
     fn update(&self, record: &DeliveryRecord, stored: &Stored) -> rusqlite::Result<()> {
-        let failure = record.failure.as_ref().filter(|_| record.attempts > stored.attempts);
-        let history =
-            failure.map(|failure| history::extend(stored.history.as_deref(), record, failure, self.now));
+        let is_news = record.attempts > stored.attempts;
+        let failure = record.failure.as_ref();
+        let history = failure.filter(|_| is_news).map(|failure| {
+            let before = stored.history.as_deref();
+            history::extend(before, record.attempts, record.status, failure, self.now)
+        });
         // A parked record may call itself waiting without knowing whether it is the head; a head stays one.
         let stays_head = record.state == DeliveryState::Waiting;
         let state = if stays_head { stored.state } else { record.state };
@@ -185,6 +201,8 @@ impl RecordWriter<'_> {
             ":last_error": failure.map(|failure| &failure.reason),
             ":last_class": failure.map(|failure| failure.class),
             ":history": history,
+            ":uncounted": record.uncounted,
+            ":forget_failure": record.withdrawn && !is_news,
         })?;
         Ok(())
     }
@@ -192,7 +210,7 @@ impl RecordWriter<'_> {
     fn stored(&self, record: &DeliveryRecord) -> rusqlite::Result<Option<Stored>> {
         self.transaction
             .prepare_cached(
-                "SELECT state, attempts, history FROM outbox_delivery WHERE outbox_id = ?1 AND destination = ?2",
+                "SELECT state, attempts, history, begun FROM outbox_delivery WHERE outbox_id = ?1 AND destination = ?2",
             )?
             .query_row((record.id, &*record.destination), |row| {
                 Ok(Stored {
@@ -200,6 +218,7 @@ impl RecordWriter<'_> {
                     state: DeliveryState::parse(&text(row, 0)?).unwrap_or(DeliveryState::Discarded),
                     attempts: row.get(1)?,
                     history: optional_text(row, 2)?,
+                    begun: row.get(3)?,
                 })
             })
             .optional()

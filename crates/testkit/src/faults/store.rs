@@ -8,8 +8,8 @@ use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store, StoreError,
-    StoreErrorKind, StoreResult,
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store,
+    StoreError, StoreErrorKind, StoreResult,
 };
 
 use super::plan::{Fault, FaultPlan};
@@ -66,6 +66,10 @@ impl<S: Store> Store for FaultyStore<S> {
 
     async fn payload(&self, id: OutboxId) -> StoreResult<Option<String>> {
         self.meet(self.inner.payload(id)).await
+    }
+
+    async fn begin(&self, beginning: &Beginning, relay: RelayId) -> StoreResult<bool> {
+        self.meet(self.inner.begin(beginning, relay)).await
     }
 
     async fn settle(&self, batch: &SettleBatch, relay: RelayId) -> StoreResult<SettleReport> {

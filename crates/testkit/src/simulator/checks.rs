@@ -36,6 +36,12 @@ pub(super) struct Witness {
     /// Longest time from commit to confirmation, by destination and whether it was the hot lane.
     pub(super) longest_wait: BTreeMap<(usize, bool), Duration>,
     repeated: BTreeSet<DeliveryKey>,
+    /// Attempts that were committed before they were made.
+    begun: BTreeSet<(usize, OutboxId, u32)>,
+    /// How often that happened.
+    beginnings: BTreeMap<DeliveryKey, u32>,
+    /// What arrived at a destination that cannot recognise repeats, since an operator last had it sent again.
+    messages: BTreeSet<DeliveryKey>,
     /// Destinations that did not exist for a while: some events were never routed there.
     removed: BTreeSet<usize>,
 }
@@ -92,6 +98,22 @@ impl Witness {
         Ok(())
     }
 
+    /// An attempt was committed before it is made.
+    pub(super) fn begun(&mut self, destination: usize, id: OutboxId, attempt: u32) {
+        self.begun.insert((destination, id, attempt));
+        *self.beginnings.entry((destination, id)).or_insert(0) += 1;
+    }
+
+    /// Whether an attempt was committed; it counts for one request.
+    pub(super) fn was_begun(&mut self, destination: usize, id: OutboxId, attempt: u32) -> bool {
+        self.begun.remove(&(destination, id, attempt))
+    }
+
+    /// Something arrived at a destination that cannot recognise repeats; `false` when it had it already.
+    pub(super) fn message(&mut self, destination: usize, id: OutboxId) -> bool {
+        self.messages.insert((destination, id))
+    }
+
     /// A destination was removed.
     pub(super) fn removed(&mut self, destination: usize) {
         self.removed.insert(destination);
@@ -126,6 +148,7 @@ impl Witness {
     /// An operator had a delivery sent again.
     pub(super) fn replayed(&mut self, destination: usize, id: OutboxId) {
         self.replayed.insert((destination, id));
+        self.messages.remove(&(destination, id));
     }
 
     /// Checks P4 (honest attempts) on what is stored.
@@ -135,7 +158,10 @@ impl Witness {
     pub(super) fn attempts_are_honest(&self, store: &SimStore, names: &[Arc<str>]) -> Result<(), String> {
         for ((id, name), row) in &store.deliveries {
             let Some(destination) = names.iter().position(|other| other == name) else { continue };
-            let started = self.started.get(&(destination, *id)).copied().unwrap_or(0);
+            let key = (destination, *id);
+            // Of one that was committed and then not heard of, nobody knows whether it was made.
+            let started = self.started.get(&key).or(self.beginnings.get(&key)).copied().unwrap_or(0);
+            let started = started.max(self.beginnings.get(&key).copied().unwrap_or(0));
             if row.attempts > started {
                 return Err(format!(
                     "P4: event {id} at {name}: {} attempts recorded, {started} made",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postbox_core::destination::{BreakerPolicy, RateLimit};
+use postbox_core::destination::{BreakerPolicy, RateLimit, WithoutEvidence};
 use postbox_core::engine::Limits;
 use postbox_core::engine::fault::Fault;
 use postbox_core::retry::{OnExhausted, RetryPolicy};
@@ -66,6 +66,14 @@ pub struct Plan {
     pub breaker: Option<BreakerPolicy>,
     /// Rate limit of all destinations.
     pub rate: Option<RateLimit>,
+    /// Rate limit of all lanes.
+    pub lane_rate: Option<RateLimit>,
+    /// Whether the last destination cannot recognise repeats and may tell later what it has, and what is done without.
+    pub evidence: Option<WithoutEvidence>,
+    /// Of a thousand events that such a destination has, of how many it tells, soon or late.
+    pub told: u64,
+    /// Of a thousand attempts, how many are refused by a limit.
+    pub throttled: u64,
     /// Whether the last destination keeps no order.
     pub unordered: bool,
     /// Times at which a destination is disabled, removed, or brought back.
@@ -97,11 +105,13 @@ pub enum SeamFault {
     NoNewHead,
     /// A relay that was evicted goes on as if nothing had happened.
     IgnoreEviction,
+    /// An attempt is made although it was refused when it was to be recorded.
+    IgnoreRefusedBegin,
 }
 
 impl SeamFault {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NoFencing,
         Self::EveryoneOwnsEverything,
         Self::SettleBeforeConfirm,
@@ -110,6 +120,7 @@ impl SeamFault {
         Self::LostSettleIsDone,
         Self::NoNewHead,
         Self::IgnoreEviction,
+        Self::IgnoreRefusedBegin,
     ];
 }
 
@@ -158,6 +169,10 @@ impl Plan {
             concurrency: 4,
             breaker: None,
             rate: None,
+            lane_rate: None,
+            evidence: None,
+            told: 0,
+            throttled: 0,
             unordered: false,
             changes: 0,
             gone: 0,
@@ -203,6 +218,7 @@ impl Plan {
             u32::try_from(random.between(u64::from(least), u64::from(most))).unwrap_or(most)
         };
         let (consecutive, count, burst) = (number(1, 6), number(30, 330), number(1, 8));
+        let of_lane = (number(10, 60), number(1, 4));
         plan.breaker = random.chance(500).then(|| BreakerPolicy {
             consecutive,
             patience: Duration::from_millis(random.between(0, 40)),
@@ -214,6 +230,15 @@ impl Plan {
         });
         plan.rate = random.chance(200).then(|| RateLimit { count, per: Duration::from_secs(1), burst });
         plan.unordered = random.chance(200);
+        if random.chance(400) {
+            let policies = WithoutEvidence::WORDS;
+            plan.evidence = Some(policies[random.index(policies.len())].1);
+            plan.told = random.between(0, 1_000);
+            plan.unordered = false;
+        }
+        plan.throttled = if random.chance(200) { random.between(0, 60) } else { 0 };
+        let of_lane = RateLimit { count: of_lane.0, per: Duration::from_secs(1), burst: of_lane.1 };
+        plan.lane_rate = random.chance(150).then_some(of_lane);
         plan.changes = if random.chance(400) { random.index(6) } else { 0 };
         plan.gone = if random.chance(150) { random.between(0, 40) } else { 0 };
         plan

@@ -24,6 +24,8 @@ pub(super) enum Call {
     Read(Read),
     /// The second half of a scan.
     Load(Scan, Vec<(Shard, OutboxId)>),
+    /// An attempt, decided on at that time of the world, is about to be made.
+    Begin(Box<Start>, RelayId, Duration),
     /// Outcomes to record, with the relay's id at that time.
     Settle(SettleBatch, RelayId),
     /// A heartbeat.
@@ -41,6 +43,8 @@ pub(super) enum Happening {
     Woke,
     /// An attempt ended.
     Ended(AttemptId, Outcome),
+    /// An attempt that was decided on at that time may be made, or may not.
+    Begun(Box<Start>, Duration, bool),
     /// A scan was answered.
     Scanned(Scan),
     /// The second half of a scan was answered.
@@ -154,7 +158,8 @@ impl SimRelay {
     pub(super) fn take_in(&mut self, world: Duration, happening: Happening) -> Option<Order> {
         let now = self.clock(world);
         match happening {
-            Happening::Woke => {}
+            // The world decides on those.
+            Happening::Woke | Happening::Begun(..) => {}
             Happening::Ended(id, outcome) => self.engine.attempt_ended(now, id, outcome, Duration::ZERO),
             Happening::Scanned(scan) => {
                 let unknown = self.engine.unknown(&scan);

@@ -9,7 +9,8 @@ use postbox_core::delivery::{DeliveryRecord, DeliveryState, ParkedDelivery, Park
 use postbox_core::event::{Event, LaneId, OutboxId, Payload, SHARD_COUNT, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term, fair_share};
 use postbox_core::store::{
-    Arrival, DueRequest, RefillRequest, Scan, ScanRequest, ScanRow, SettleBatch, SettleReport, ShardScanned,
+    Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, ScanRow, SettleBatch, SettleReport,
+    ShardScanned,
 };
 use uuid::Uuid;
 
@@ -33,7 +34,20 @@ pub(super) struct Row {
     pub due_at: Duration,
     /// An operator had it sent again.
     pub replay: bool,
-    maybe_delivered: bool,
+    /// Nobody knows what became of the last attempt.
+    pub maybe_delivered: bool,
+    uncounted: u32,
+    /// An attempt that began and of which nothing more is recorded.
+    begun: Option<u32>,
+    /// When an attempt began last.
+    pub begun_at: Duration,
+}
+
+impl Row {
+    /// Attempts that were made, as far as anybody knows.
+    pub(super) fn known_attempts(&self) -> u32 {
+        self.begun.unwrap_or(self.attempts)
+    }
 }
 
 #[derive(Debug)]
@@ -240,7 +254,8 @@ impl SimStore {
                 let deliveries = self.lane(destination, lane_id).take(request.rows_per_lane as usize);
                 let deliveries = deliveries.map(|(id, row)| ParkedDelivery {
                     event: Arc::clone(&self.events[&id]),
-                    attempts: row.attempts,
+                    attempts: row.known_attempts(),
+                    uncounted: row.uncounted,
                     state: row.state,
                     due_in: row.due_at.saturating_sub(self.now),
                     expires_in: None,
@@ -306,7 +321,15 @@ impl SimStore {
         if before.is_some_and(|row| !row.state.is_unfinished()) {
             return true;
         }
+        if let Some(begun) = before.and_then(|row| row.begun)
+            && record.attempts < begun
+            && !(record.withdrawn && record.attempts + 1 == begun)
+        {
+            return true;
+        }
         let replay = before.is_some_and(|row| row.replay);
+        let was_unknown = before
+            .is_some_and(|row| row.maybe_delivered && (!record.withdrawn || record.attempts > row.attempts));
         let row = Row {
             lane_id: record.lane_id,
             shard: record.shard,
@@ -314,9 +337,50 @@ impl SimStore {
             attempts: record.attempts,
             due_at: self.now + record.retry_in.unwrap_or_default(),
             replay,
-            maybe_delivered: record.failure.as_ref().is_some_and(|failure| failure.class == "unknown"),
+            maybe_delivered: record
+                .failure
+                .as_ref()
+                .map_or(was_unknown, |failure| failure.class == "unknown"),
+            uncounted: record.uncounted,
+            begun: None,
+            begun_at: before.map_or(Duration::ZERO, |row| row.begun_at),
         };
         self.deliveries.insert(key, row).is_some()
+    }
+
+    /// See `postbox_core::store::Store::begin`.
+    pub(super) fn begin(&mut self, beginning: &Beginning, relay: RelayId) -> bool {
+        let owner = &self.owners[usize::from(beginning.term.shard)];
+        if owner.relay != Some(relay) || owner.epoch != beginning.term.epoch {
+            return false;
+        }
+        let (now, attempt) = (self.now, beginning.attempt);
+        let Some(row) = self.deliveries.get_mut(&(beginning.id, Arc::clone(&beginning.destination))) else {
+            return false;
+        };
+        if row.state != DeliveryState::Retry
+            || (row.known_attempts() >= attempt && row.begun != Some(attempt))
+        {
+            return false;
+        }
+        row.attempts = row.begun.filter(|&begun| begun < attempt).unwrap_or(row.attempts);
+        row.begun = Some(attempt);
+        row.begun_at = now;
+        row.due_at = now + beginning.decide_in;
+        row.maybe_delivered = true;
+        true
+    }
+
+    /// A destination says that it has what this attempt brought.
+    pub(super) fn resolve(&mut self, id: OutboxId, destination: &Arc<str>, attempt: u32) {
+        let Some(row) = self.deliveries.get_mut(&(id, Arc::clone(destination))) else { return };
+        if row.state.is_unfinished() && attempt <= row.known_attempts() {
+            row.attempts = row.known_attempts();
+            row.begun = None;
+            row.state = DeliveryState::Delivered;
+            let lane_id = row.lane_id;
+            self.promote(destination, lane_id);
+        }
     }
 
     /// Makes the first unfinished delivery of a lane its head.
@@ -331,9 +395,9 @@ impl SimStore {
                 match (n, row.state) {
                     (0, DeliveryState::Waiting) => {
                         row.state = DeliveryState::Retry;
-                        row.due_at = now;
+                        row.due_at = row.due_at.max(now);
                     }
-                    (1.., DeliveryState::Retry) => row.state = DeliveryState::Waiting,
+                    (1.., DeliveryState::Retry | DeliveryState::Held) => row.state = DeliveryState::Waiting,
                     _ => {}
                 }
             }
@@ -345,6 +409,9 @@ impl SimStore {
         if let Some(row) = self.deliveries.get_mut(&(id, Arc::clone(destination))) {
             row.state = DeliveryState::Waiting;
             row.attempts = 0;
+            row.uncounted = 0;
+            row.begun = None;
+            row.due_at = Duration::ZERO;
             row.replay = true;
             let lane_id = row.lane_id;
             self.promote(destination, lane_id);

@@ -1,6 +1,8 @@
 //! The world: one queue of things to come, ordered by time, and everything that happens drawn from one seed.
 
+mod attempts;
 mod calls;
+mod evidence;
 mod roster;
 
 use std::cmp::Reverse;
@@ -9,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postbox_core::delivery::DeliveryState;
-use postbox_core::engine::{AttemptId, Start};
+use postbox_core::engine::AttemptId;
 use postbox_core::event::{LaneId, OutboxId};
 use postbox_core::lease::RelayId;
-use postbox_core::outcome::{Confirmation, Failure, FailureClass, Outcome};
+use postbox_core::outcome::Outcome;
 
 use super::checks::{HOT_LANE, Witness};
 use super::plan::{Plan, SeamFault};
@@ -53,7 +55,16 @@ enum Coming {
         id: AttemptId,
         destination: usize,
         event: OutboxId,
+        number: u32,
     },
+    /// A destination tells that it has what an attempt brought.
+    Told {
+        destination: usize,
+        event: OutboxId,
+        number: u32,
+    },
+    /// An operator has everything that is held sent again.
+    Tend,
     Wake {
         relay: usize,
         life: u64,
@@ -208,6 +219,7 @@ impl World {
             self.at(at, Coming::Replay);
         }
         self.plan_changes();
+        self.plan_tending();
         // Whatever died or was stopped is back when the troubles are over.
         for relay in 0..self.plan.relays {
             self.at(Duration::from_millis(troubled * 2) + LONGEST_PAUSE, Coming::Boot { relay });
@@ -290,9 +302,11 @@ impl World {
         match coming {
             Coming::Call { relay, life, call, asked } => self.call(relay, life, call, asked)?,
             Coming::To { relay, life, happening } => self.tell(relay, life, happening)?,
-            Coming::Attempt { relay, life, id, destination, event } => {
-                self.receive(relay, life, id, destination, event);
+            Coming::Attempt { relay, life, id, destination, event, number } => {
+                self.receive((relay, life), id, destination, (event, number))?;
             }
+            Coming::Told { destination, event, number } => self.told(destination, event, number),
+            Coming::Tend => self.tend(),
             Coming::Wake { relay, life } => self.tell(relay, life, Happening::Woke)?,
             Coming::Begin { transaction } => self.begin(transaction),
             Coming::End { transaction, commit } => self.end(transaction, commit),
@@ -434,6 +448,16 @@ impl World {
             }
             return Ok(());
         }
+        let happening = match happening {
+            Happening::Begun(start, decided, granted) => {
+                match self.may_send(relay, &start, decided, granted) {
+                    None => return Ok(()),
+                    Some(true) => return self.send(relay, life, &start),
+                    Some(false) => Happening::Ended(start.id, Outcome::NotStarted("simulated".into())),
+                }
+            }
+            happening => happening,
+        };
         let failed = self.observe(relay, &happening);
         let Some(process) = &mut self.relays[relay].1 else { return Ok(()) };
         let before = process.engine.counters();
@@ -498,7 +522,7 @@ impl World {
             Order::CallIn(pause, call) => {
                 self.at(self.now + pause, Coming::Call { relay, life, call, asked })
             }
-            Order::Start(start) => self.start(relay, life, &start)?,
+            Order::Start(start) => self.start(relay, life, start)?,
             Order::Disable(name) => self.gone(&name),
             Order::Cancel(ids) => {
                 for id in ids {
@@ -507,70 +531,6 @@ impl World {
             }
         }
         Ok(())
-    }
-
-    // Destinations
-
-    fn start(&mut self, relay: usize, life: u64, start: &Start) -> Result<(), String> {
-        let event = &start.attempt.event;
-        let destination = self.names.iter().position(|name| *name == start.name).unwrap_or_default();
-        if self.relays[relay].1.as_ref().is_some_and(|process| !process.may_send_to(&start.name)) {
-            return Err(
-                self.blame(&format!("event {} was sent to a disabled destination {destination}", event.id))
-            );
-        }
-        if self.troubled() && self.random.chance(self.plan.not_started) {
-            self.flying.insert((relay, start.id), (destination, event.id));
-            let happening = Happening::Ended(start.id, Outcome::NotStarted("simulated".into()));
-            self.soon(500, Coming::To { relay, life, happening });
-            return Ok(());
-        }
-        let ordering = self.ordering(destination);
-        let begun = self.witness.starts(&self.store, &self.names, (destination, ordering), event);
-        begun.map_err(|broken| self.blame(&format!("relay {relay}: {broken}")))?;
-        self.flying.insert((relay, start.id), (destination, event.id));
-        if self.plan.seam_fault == Some(SeamFault::SettleBeforeConfirm) {
-            let outcome = Outcome::Delivered(Confirmation::default());
-            self.at(self.now, Coming::To { relay, life, happening: Happening::Ended(start.id, outcome) });
-        }
-        let coming = Coming::Attempt { relay, life, id: start.id, destination, event: event.id };
-        self.soon(20_000, coming);
-        Ok(())
-    }
-
-    fn receive(&mut self, relay: usize, life: u64, id: AttemptId, destination: usize, event: OutboxId) {
-        let troubled = self.troubled();
-        let dead = troubled && self.plan.first_destination_dead && destination == 0;
-        let failed = |class| Outcome::Failed(Failure::new(class, "simulated"));
-        let outcome = if self.poisoned.contains(&event) {
-            failed(FailureClass::Permanent)
-        } else if dead || (troubled && self.random.chance(self.plan.attempt_fails)) {
-            failed(FailureClass::Transient)
-        } else if troubled && self.random.chance(self.plan.gone) {
-            failed(FailureClass::Gone)
-        } else if troubled && self.random.chance(self.plan.attempt_unknown) {
-            failed(FailureClass::Unknown)
-        } else {
-            Outcome::Delivered(Confirmation::default())
-        };
-        let fault = self.plan.seam_fault;
-        if matches!(outcome, Outcome::Delivered(_)) {
-            self.witness.received(destination, event);
-        }
-        let outcome = match outcome {
-            Outcome::Failed(failure)
-                if failure.class == FailureClass::Unknown && fault == Some(SeamFault::UnknownIsDelivered) =>
-            {
-                Outcome::Delivered(Confirmation::default())
-            }
-            outcome => outcome,
-        };
-        let coming = Coming::To { relay, life, happening: Happening::Ended(id, outcome) };
-        if destination == 0 && self.plan.first_destination_slow {
-            self.at(self.now + ATTEMPT_TIMEOUT.mul_f64(0.8), coming);
-        } else {
-            self.soon(20_000, coming);
-        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! `postbox_testkit::store_conformance!(harness);`, where `harness` is an `async fn() -> impl StoreHarness` that
 //! makes a fresh database. Every behaviour then is a test.
 
+pub mod beginning;
 pub mod destinations;
 pub mod due;
 pub mod events;

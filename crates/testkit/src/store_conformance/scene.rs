@@ -248,6 +248,8 @@ pub(super) fn record(event: &Event, destination: &str, state: DeliveryState) -> 
         destination: destination.into(),
         state,
         attempts: u32::from(tried || delivered),
+        uncounted: 0,
+        withdrawn: false,
         retry_in: (state == DeliveryState::Retry).then_some(HOUR),
         status: if delivered {
             Some(200)

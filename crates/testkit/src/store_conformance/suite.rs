@@ -65,6 +65,18 @@ macro_rules! store_conformance {
             a_record_does_not_bring_a_finished_delivery_back,
             settles_of_two_stores_do_not_disturb_each_other,
         ]);
+        $crate::store_conformance!(@room $harness, beginning, [
+            a_begun_attempt_comes_back_in_doubt_when_it_is_to_be_decided,
+            beginning_again_is_harmless_and_an_earlier_attempt_is_refused,
+            nothing_begins_under_a_lost_term,
+            only_a_head_begins,
+            the_outcome_of_a_begun_attempt_is_recorded_once,
+            only_a_withdrawal_undoes_a_beginning,
+            a_lane_is_held_for_want_of_evidence,
+            a_replay_begins_anew,
+            uncounted_attempts_are_remembered,
+            a_begun_head_keeps_its_time_when_an_earlier_one_is_replayed,
+        ]);
         $crate::store_conformance!(@room $harness, heads, [
             a_waiting_delivery_with_nothing_ahead_becomes_the_head,
             later_events_wait_behind_the_head,
@@ -168,6 +180,7 @@ mod tests {
             ("reading", include_str!("reading.rs")),
             ("due", include_str!("due.rs")),
             ("settling", include_str!("settling.rs")),
+            ("beginning", include_str!("beginning.rs")),
             ("heads", include_str!("heads.rs")),
             ("leases", include_str!("leases.rs")),
             ("overview", include_str!("overview.rs")),

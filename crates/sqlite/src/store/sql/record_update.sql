@@ -5,7 +5,9 @@ SET state = :state,
     sent_at = :sent_at,
     status = coalesce(:status, status),
     external_id = coalesce(:external_id, external_id),
-    last_error = coalesce(:last_error, last_error),
-    last_class = coalesce(:last_class, last_class),
+    uncounted = nullif(:uncounted, 0),
+    begun = NULL,
+    last_error = CASE WHEN NOT :forget_failure THEN coalesce(:last_error, last_error) END,
+    last_class = CASE WHEN NOT :forget_failure THEN coalesce(:last_class, last_class) END,
     history = coalesce(:history, history)
 WHERE outbox_id = :id AND destination = :destination

@@ -30,6 +30,7 @@ impl World {
             self.soon(5_000, Coming::To { relay, life, happening });
             return Ok(());
         }
+        self.check_evidence(&call)?;
         let failure = Self::failure(call.clone());
         let settles = matches!(call, Call::Settle(..));
         let answer = self.perform(call, asked);
@@ -68,6 +69,10 @@ impl World {
                 let rows = self.store.load(&ids);
                 Happening::Loaded(scan, rows)
             }
+            Call::Begin(start, id, decided) => {
+                let granted = self.commit_beginning(&start, id);
+                Happening::Begun(start, decided, granted)
+            }
             Call::Settle(batch, id) => Happening::Settled(self.store.settle(&batch, id)),
             Call::Beat(heartbeat, joined) => {
                 let answer = self.store.heartbeat(&heartbeat, joined);
@@ -90,6 +95,7 @@ impl World {
     fn failure(call: Call) -> Happening {
         match call {
             Call::Read(_) | Call::Load(..) => Happening::ReadFailed,
+            Call::Begin(start, _, decided) => Happening::Begun(start, decided, false),
             Call::Settle(batch, id) => Happening::SettleFailed(batch, id),
             Call::Beat(..) | Call::HandBack(..) | Call::Leave(_) => Happening::LeaseDone,
         }

@@ -35,6 +35,8 @@ impl World {
                 ordering: self.ordering(n),
                 concurrency: self.plan.concurrency,
                 rate: self.plan.rate,
+                lane_rate: self.plan.lane_rate,
+                evidence: self.evidence_of(n),
                 breaker: self.plan.breaker,
                 timeout: ATTEMPT_TIMEOUT,
                 retry: self.plan.retry.clone(),
