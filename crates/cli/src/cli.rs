@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Reconcile(command::reconcile::Reconcile),
     Grants(command::grants::Grants),
     Listen(command::listen::Listen),
+    WhatsappWebhook(command::whatsapp_webhook::WhatsappWebhook),
     Demo(command::demo::Demo),
     Completions(command::completions::Completions),
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use postbox_core::inbox::Inbox;
 use postbox_core::operations::Operations;
 use postbox_core::outgoing::Outgoing;
+use postbox_core::reports::Reports;
 use postbox_core::store::Store;
 use postbox_core::wake_up::WakeUp;
 use postbox_postgres::{NotifyWakeUp, PostgresStore};
@@ -165,6 +166,7 @@ pub(crate) struct Database {
     operations: Arc<dyn Operations>,
     inbox: Arc<dyn Inbox>,
     outgoing: Arc<dyn Outgoing>,
+    reports: Arc<dyn Reports>,
 }
 
 impl Database {
@@ -181,13 +183,14 @@ impl Database {
         }
     }
 
-    fn over<S: Store + Operations + Inbox + Outgoing + 'static>(store: S) -> Self {
+    fn over<S: Store + Operations + Inbox + Outgoing + Reports + 'static>(store: S) -> Self {
         let store = Arc::new(store);
         Self {
             store: Arc::clone(&store) as Arc<dyn Store>,
             operations: Arc::clone(&store) as Arc<dyn Operations>,
             inbox: Arc::clone(&store) as Arc<dyn Inbox>,
-            outgoing: store,
+            outgoing: Arc::clone(&store) as Arc<dyn Outgoing>,
+            reports: store,
         }
     }
 
@@ -204,6 +207,11 @@ impl Database {
     /// For a consumer's operator.
     pub(crate) fn inbox(&self) -> &dyn Inbox {
         &*self.inbox
+    }
+
+    /// For whoever hears reports on messages.
+    pub(crate) fn reports(&self) -> Arc<dyn Reports> {
+        Arc::clone(&self.reports)
     }
 
     /// For a comparison with an inbox.

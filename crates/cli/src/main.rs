@@ -74,6 +74,7 @@ async fn dispatch(cli: &Cli) -> Result<(), CommandError> {
         Command::Reconcile(reconcile) => reconcile.run(global).await,
         Command::Grants(grants) => grants.run(global).await,
         Command::Listen(listen) => listen.run().await,
+        Command::WhatsappWebhook(webhook) => webhook.run(global).await,
         Command::Demo(demo) => demo.run().await,
         Command::Completions(completions) => completions.run(),
     }

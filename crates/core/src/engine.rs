@@ -63,7 +63,6 @@ use crate::event::{OutboxId, Shard};
 use crate::lease::Term;
 use crate::outcome::{FailureClass, Outcome, Scope};
 use crate::retry::{Decision, RetryPolicy, Tries};
-use crate::route::Route;
 use crate::sink::Attempt;
 use crate::store::{
     Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport,
@@ -155,8 +154,6 @@ pub struct Counters {
     pub unrouted: u64,
     /// Events without a route that were let go.
     pub skipped: u64,
-    /// Events without a route that had been forwarded when they were written.
-    pub forwarded: u64,
     /// Deliveries that were given up because their destination was removed.
     pub discarded: u64,
     /// Terms refused in a settle or lost with the lease.
@@ -179,7 +176,6 @@ struct InFlight {
 pub struct Engine {
     limits: Limits,
     unrouted: Unrouted,
-    forwarded: Vec<Route>,
     destinations: Destinations,
     shards: BTreeMap<Shard, ShardSlot>,
     lease_until: Moment,
@@ -227,7 +223,6 @@ impl Engine {
             limits,
             destinations: Destinations::new(destinations),
             unrouted: Unrouted::default(),
-            forwarded: Vec::new(),
             shards: BTreeMap::new(),
             lease_until: Moment::ZERO,
             window: Window::default(),
@@ -256,14 +251,6 @@ impl Engine {
     #[must_use]
     pub fn with_unrouted(mut self, unrouted: Unrouted) -> Self {
         self.unrouted = unrouted;
-        self
-    }
-
-    /// Names the events that are repeated under another aggregate in the transaction that writes them: no route has to
-    /// match the original.
-    #[must_use]
-    pub fn with_forwarded(mut self, forwarded: Vec<Route>) -> Self {
-        self.forwarded = forwarded;
         self
     }
 

@@ -16,6 +16,7 @@ pub mod lease;
 pub mod operations;
 pub mod outcome;
 pub mod outgoing;
+pub mod reports;
 pub mod retry;
 pub mod route;
 pub mod sink;

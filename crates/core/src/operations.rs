@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::delivery::DeliveryState;
 use crate::endpoint::{Blocked, EndpointRecord};
 use crate::event::{OutboxId, Shard};
+use crate::reports::ReportStory;
 use crate::store::StoreResult;
 
 /// Counting stops here, so that a status costs the same on every table.
@@ -192,6 +193,9 @@ pub struct Story {
     pub headers: Option<String>,
     /// Its deliveries, by destination.
     pub deliveries: Vec<DeliveryStory>,
+    /// What destinations reported of its messages, in the order of their moments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<ReportStory>,
 }
 
 /// Everything known of one delivery.

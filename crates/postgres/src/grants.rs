@@ -15,11 +15,13 @@ pub enum Duty {
     Reader,
     /// A service that accepts events.
     Consumer,
+    /// `postbox whatsapp-webhook`, which hears what became of messages.
+    Reporter,
 }
 
 impl Duty {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Producer, Self::Relay, Self::Reader, Self::Consumer];
+    pub const ALL: [Self; 5] = [Self::Producer, Self::Relay, Self::Reader, Self::Consumer, Self::Reporter];
 
     /// Its name in a word.
     #[must_use]
@@ -29,6 +31,7 @@ impl Duty {
             Self::Relay => "relay",
             Self::Reader => "reader",
             Self::Consumer => "consumer",
+            Self::Reporter => "reporter",
         }
     }
 
@@ -38,6 +41,7 @@ impl Duty {
             Self::Relay => include_str!("grants/relay.sql"),
             Self::Reader => include_str!("grants/reader.sql"),
             Self::Consumer => include_str!("grants/consumer.sql"),
+            Self::Reporter => include_str!("grants/reporter.sql"),
         }
     }
 }

@@ -28,6 +28,8 @@ mod operating;
 pub mod producer;
 #[cfg(feature = "store")]
 mod reading;
+#[cfg(feature = "store")]
+mod reports;
 pub mod schema;
 #[cfg(feature = "store")]
 mod settling;

@@ -85,6 +85,12 @@ pub const MIGRATIONS: &[Migration] = &[
         part: Part::Outbox,
         sql: include_str!("schema/0008_destinations.sql"),
     },
+    Migration {
+        version: 9,
+        name: "reports",
+        part: Part::Outbox,
+        sql: include_str!("schema/0009_reports.sql"),
+    },
 ];
 
 /// The version that this program needs.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postbox_core::event::NewEvent;
 use postbox_core::operations::Operations;
+use postbox_core::reports::Reports;
 use postbox_core::store::Store;
 use postbox_postgres::PostgresStore;
 use postbox_postgres::producer::tokio_postgres::enqueue;
@@ -48,6 +49,10 @@ impl StoreHarness for Fresh {
         self.open()
     }
 
+    async fn reports(&self) -> Arc<dyn Reports> {
+        self.open()
+    }
+
     async fn commit(&self, events: &[NewEvent]) -> Result<(), String> {
         let mut client = self.client().await;
         let mut tx = client.transaction().await.unwrap();
@@ -84,7 +89,8 @@ impl StoreHarness for Fresh {
     async fn pass_time(&self, duration: Duration) {
         let by = format!("interval '{} milliseconds'", duration.as_millis());
         self.0.sql(&format!(
-            "UPDATE outbox SET created_at = created_at - {by}, deliver_after = deliver_after - {by},
+            "UPDATE outbox_report SET received_at = received_at - {by};
+             UPDATE outbox SET created_at = created_at - {by}, deliver_after = deliver_after - {by},
                  expires_at = expires_at - {by};
              UPDATE outbox_delivery SET next_attempt_at = next_attempt_at - {by}, sent_at = sent_at - {by};
              UPDATE outbox_relay SET leased_until = leased_until - {by}, started_at = started_at - {by};

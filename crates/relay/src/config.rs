@@ -7,7 +7,6 @@ use postbox_core::delivery::DestinationName;
 use postbox_core::destination::Destination;
 use postbox_core::engine::{Counters, Limits, Unrouted};
 use postbox_core::lease::DEFAULT_LEASE_TTL;
-use postbox_core::route::Route;
 use postbox_core::sink::Sink;
 use postbox_core::store::StoreError;
 use postbox_core::wake_up::WakeUp;
@@ -29,8 +28,6 @@ pub struct RelayConfig {
     pub limits: Limits,
     /// What becomes of events that no route matches.
     pub unrouted: Unrouted,
-    /// Events that are repeated under another aggregate when they are written: the originals need no route.
-    pub forwarded: Vec<Route>,
     /// Hears of new events before the next poll; `None`: polling alone.
     pub wake_up: Option<Arc<dyn WakeUp>>,
     /// Makes sinks for endpoints kept in `outbox_destination`. `None`: they are left alone, and its rows only switch
@@ -49,7 +46,6 @@ impl Default for RelayConfig {
             once: false,
             limits: Limits::default(),
             unrouted: Unrouted::default(),
-            forwarded: Vec::new(),
             wake_up: None,
             endpoints: None,
             // Any number will do, as long as two relays differ.

@@ -104,9 +104,7 @@ pub async fn run(
     });
     let began = Instant::now();
     let mut relay = Relay {
-        engine: Engine::new(config.limits.clone(), destinations, config.seed)
-            .with_unrouted(config.unrouted)
-            .with_forwarded(config.forwarded.clone()),
+        engine: Engine::new(config.limits.clone(), destinations, config.seed).with_unrouted(config.unrouted),
         config,
         store,
         roster,

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, part: Part::Outbox, sql: include_str!("schema/0001_outbox.sql") },
     Migration { version: 2, part: Part::Inbox, sql: include_str!("schema/0002_consuming.sql") },
     Migration { version: 3, part: Part::Outbox, sql: include_str!("schema/0003_destinations.sql") },
+    Migration { version: 4, part: Part::Outbox, sql: include_str!("schema/0004_reports.sql") },
 ];
 
 /// The newest version that this program knows.

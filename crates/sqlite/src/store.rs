@@ -18,6 +18,7 @@ mod prune;
 #[cfg(test)]
 mod query_plans;
 mod replay;
+mod reports;
 mod scan;
 mod selection;
 mod sending;
@@ -33,6 +34,7 @@ use postbox_core::delivery::ParkedLane;
 use postbox_core::endpoint::EndpointSet;
 use postbox_core::event::{OutboxId, Shard};
 use postbox_core::lease::{Heartbeat, LeaseAnswer, RelayId, Term};
+use postbox_core::reports::{MessageReport, ReportPolicy, Reports, ReportsTaken};
 use postbox_core::store::{
     Arrival, Beginning, DueRequest, RefillRequest, Scan, ScanRequest, SettleBatch, SettleReport, Store,
     StoreResult,
@@ -157,5 +159,13 @@ impl Store for SqliteStore {
         self.leases
             .call(move |connection, _| endpoints::disable(connection, &name, &reason).map(|_changed| ()))
             .await
+    }
+}
+
+#[async_trait]
+impl Reports for SqliteStore {
+    async fn take_in(&self, reports: &[MessageReport], policy: &ReportPolicy) -> StoreResult<ReportsTaken> {
+        let (reports, policy) = (reports.to_vec(), policy.clone());
+        self.operations.call(move |connection, _| reports::take_in(connection, &reports, &policy)).await
     }
 }

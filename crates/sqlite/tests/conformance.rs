@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postbox_core::event::NewEvent;
 use postbox_core::operations::Operations;
+use postbox_core::reports::Reports;
 use postbox_core::store::Store;
 use postbox_sqlite::{SqliteStore, enqueue, migrate};
 use postbox_testkit::store_conformance::{OpenTransaction, StoreHarness};
@@ -55,6 +56,10 @@ impl StoreHarness for Database {
         Arc::new(SqliteStore::open(self.path()).unwrap())
     }
 
+    async fn reports(&self) -> Arc<dyn Reports> {
+        Arc::new(SqliteStore::open(self.path()).unwrap())
+    }
+
     async fn commit(&self, events: &[NewEvent]) -> Result<(), String> {
         self.write(events, true)
     }
@@ -76,7 +81,8 @@ impl StoreHarness for Database {
         let millis = i64::try_from(duration.as_millis()).unwrap();
         self.connect()
             .execute_batch(&format!(
-                "UPDATE outbox SET created_at = created_at - {millis}, deliver_after = deliver_after - {millis},
+                "UPDATE outbox_report SET received_at = received_at - {millis};
+                 UPDATE outbox SET created_at = created_at - {millis}, deliver_after = deliver_after - {millis},
                      expires_at = expires_at - {millis};
                  UPDATE outbox_delivery
                  SET next_attempt_at = next_attempt_at - {millis}, sent_at = sent_at - {millis};

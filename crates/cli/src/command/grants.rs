@@ -16,7 +16,7 @@ use crate::output::say;
 /// again changes nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Grants {
-    /// Roles [default: all four].
+    /// Roles [default: all five].
     #[arg(value_name = "ROLE", value_enum)]
     roles: Vec<Role>,
 
@@ -40,6 +40,8 @@ enum Role {
     Reader,
     /// Accepts events: the function inbox_accept.
     Consumer,
+    /// Runs `postbox whatsapp-webhook`.
+    Reporter,
 }
 
 impl From<Role> for Duty {
@@ -49,6 +51,7 @@ impl From<Role> for Duty {
             Role::Relay => Self::Relay,
             Role::Reader => Self::Reader,
             Role::Consumer => Self::Consumer,
+            Role::Reporter => Self::Reporter,
         }
     }
 }

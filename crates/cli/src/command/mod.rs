@@ -17,3 +17,4 @@ pub(crate) mod replay;
 pub(crate) mod shards;
 pub(crate) mod status;
 mod story;
+pub(crate) mod whatsapp_webhook;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use postbox_core::operations::{AttemptStory, DeliveryStory, Story};
+use postbox_core::reports::ReportStory;
 
 use crate::moment::show_moment_exactly as at;
 use crate::output::printable;
@@ -32,6 +33,9 @@ pub(crate) fn tell(story: &Story) -> String {
         text.push('\n');
         text.push_str(&tell_delivery(delivery));
     }
+    for report in &story.reports {
+        text.push_str(&tell_report(report));
+    }
     if let Some(headers) = &story.headers {
         let _ = write!(text, "\nheaders:\n{}\n", printable_lines(headers));
     }
@@ -49,6 +53,14 @@ pub(crate) fn tell_delivery(delivery: &DeliveryStory) -> String {
         text.push_str(&tell_attempt(attempt));
     }
     text
+}
+
+/// What a destination said later of a message.
+fn tell_report(report: &ReportStory) -> String {
+    let attempt = report.attempt.map_or(String::new(), |attempt| format!("attempt {attempt}  "));
+    let error = report.error.as_deref().map_or(String::new(), |error| format!("  {}", printable(error)));
+    let (status, name) = (printable(&report.status), printable(&report.external_id));
+    format!("   {}  {attempt}reported {status}{error}  ({name})\n", at(report.at))
 }
 
 /// Where it stands, in one sentence.
@@ -190,6 +202,13 @@ mod tests {
                     took_ms: 12,
                 }],
             }],
+            reports: vec![ReportStory {
+                external_id: "wamid.A".into(),
+                attempt: Some(1),
+                status: "failed".into(),
+                at: moment(2),
+                error: Some("131026 Message undeliverable".into()),
+            }],
         };
         let expected = "\
 event       00000000-0000-0000-0000-000000000007
@@ -204,6 +223,7 @@ payload     8 bytes
 -> billing: failing, 1 attempt so far, next one at 2026-02-02T02:40:06.000Z, replayed 1 time
    2026-02-02T02:40:01.000Z  attempt 1  transient 503  the receiver is overloaded  (12 ms)
       answer: try\u{fffd}[2Jlater
+   2026-02-02T02:40:02.000Z  attempt 1  reported failed  131026 Message undeliverable  (wamid.A)
 
 payload:
 {\"a\": 1}";

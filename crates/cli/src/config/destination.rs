@@ -116,12 +116,11 @@ impl DestinationConfig {
         name: Option<Located<String>>,
         header: Range<usize>,
     ) -> Option<Self> {
-        let forward = read_route(&mut section);
         let retry = read_retry(&mut section, whatsapp::default_retry());
         let concurrency = section.count("concurrency", CONCURRENCY).unwrap_or(DEFAULT_CONCURRENCY);
         let timeout =
             section.duration("timeout", TIMEOUT).unwrap_or(Located { value: DEFAULT_TIMEOUT, span: header });
-        let whatsapp = WhatsappSettings::read(&mut section, forward, &timeout);
+        let whatsapp = WhatsappSettings::read(&mut section, &timeout);
         let ordering = pacing::read_ordering(&mut section);
         let rate = pacing::read_rate_limit(&mut section, "rate_limit").or(Some(whatsapp::DEFAULT_RATE));
         let breaker = pacing::read_breaker(&mut section);

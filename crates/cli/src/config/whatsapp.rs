@@ -15,7 +15,6 @@ use postbox_sinks::whatsapp::{
     ConfigError, DEFAULT_BASE_URL, DEFAULT_LANGUAGE, DEFAULT_VERSION, Egress, Token, WhatsappConfig,
     WhatsappSink,
 };
-use toml::de::DeValue;
 
 use super::document::{Located, Section};
 use super::pacing;
@@ -34,12 +33,6 @@ const DEFAULT_EVIDENCE_WAIT: Duration = Duration::from_secs(2 * 60);
 
 /// The wait for statuses.
 const EVIDENCE_WAIT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(7 * 86_400);
-
-/// How long a delivered message is kept.
-const DEFAULT_SCRUB_AFTER: Duration = Duration::from_secs(86_400);
-
-/// How long a delivered message may be kept.
-const SCRUB_AFTER: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 365 * 86_400);
 
 /// How long a token that was read is used without looking again whether another one is kept there now.
 const TOKEN_AGE: Duration = Duration::from_secs(5);
@@ -62,12 +55,6 @@ pub(crate) struct WhatsappSettings {
     pub(crate) lane_rate: RateLimit,
     /// What to do when nobody knows whether a message was taken.
     pub(crate) evidence: EvidencePolicy,
-    /// Business events that become messages; `None` when the block names no condition.
-    #[cfg_attr(not(test), expect(dead_code, reason = "forwarding rules are made of it"))]
-    pub(crate) forward: Option<Route>,
-    /// How long the payload of a delivered message is kept; `None` for as long as its event.
-    #[cfg_attr(not(test), expect(dead_code, reason = "scrubbing goes by it"))]
-    pub(crate) scrub_after: Option<Duration>,
 }
 
 /// The events that are messages for `destination`.
@@ -83,11 +70,7 @@ pub(super) fn default_retry() -> RetryPolicy {
 
 impl WhatsappSettings {
     /// Reads the keys; `None` when a mistake was noted that leaves nothing usable.
-    pub(super) fn read(
-        section: &mut Section<'_>,
-        forward: Route,
-        timeout: &Located<Duration>,
-    ) -> Option<Self> {
+    pub(super) fn read(section: &mut Section<'_>, timeout: &Located<Duration>) -> Option<Self> {
         let phone_number_id = section.text("phone_number_id");
         if phone_number_id.is_none() && !section.has("phone_number_id") {
             section.missing("phone_number_id", "phone_number_id = \"106540352242922\"");
@@ -105,10 +88,8 @@ impl WhatsappSettings {
         let account = read_account(section);
         let lane_rate = pacing::read_rate_limit(section, "lane_rate_limit").unwrap_or(DEFAULT_LANE_RATE);
         let evidence = read_evidence(section, timeout);
-        let scrub_after = read_scrub_after(section);
         let (phone_number_id, token) = (phone_number_id?, token?);
         let account = account.unwrap_or_else(|| account_of(&token.value));
-        let forward = (forward != Route::default()).then_some(forward);
         let settings = Self {
             phone_number_id,
             token,
@@ -119,8 +100,6 @@ impl WhatsappSettings {
             account: account.into(),
             lane_rate,
             evidence,
-            forward,
-            scrub_after,
         };
         settings.check(section.problems()).then_some(settings)
     }
@@ -238,19 +217,9 @@ fn read_evidence(section: &mut Section<'_>, timeout: &Located<Duration>) -> Evid
     EvidencePolicy { wait: found, without }
 }
 
-/// A duration, or `false` to keep what was sent.
-fn read_scrub_after(section: &mut Section<'_>) -> Option<Duration> {
-    if let Some(value) = section.value("scrub_after")
-        && let DeValue::Boolean(false) = value.get_ref()
-    {
-        return None;
-    }
-    Some(section.duration("scrub_after", SCRUB_AFTER).map_or(DEFAULT_SCRUB_AFTER, |found| found.value))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::destination::{DestinationConfig, Reach};
+    use super::super::destination::DestinationConfig;
     use super::super::load::{Config, Secrets};
     use super::*;
 
@@ -260,13 +229,6 @@ mod tests {
 
     fn block(name: &str, more: &str) -> String {
         format!("[[destination]]\nname = \"{name}\"\nkind = \"whatsapp\"\nphone_number_id = \"1\"\n{more}\n")
-    }
-
-    fn settings(found: &DestinationConfig) -> &WhatsappSettings {
-        match &found.reach {
-            Reach::Whatsapp(settings) => settings,
-            Reach::Webhook(_) => panic!("it is a number"),
-        }
     }
 
     #[test]
@@ -279,19 +241,6 @@ mod tests {
         let evidence = EvidencePolicy { wait: Duration::from_secs(120), without: WithoutEvidence::Hold };
         assert_eq!(destination.evidence, Some(evidence));
         assert_eq!(destination.retry.delays[0], Duration::from_secs(1));
-        assert_eq!(settings(&found).scrub_after, Some(Duration::from_secs(86_400)));
-    }
-
-    #[test]
-    fn conditions_say_what_is_forwarded_and_without_any_nothing_is() {
-        let token = "token = { env = \"A\" }";
-        assert_eq!(settings(&read(&block("a", token))[0]).forward, None);
-        let found =
-            read(&block("a", &format!("{token}\nevents = [\"order.*\"]\nscrub_after = false\n"))).remove(0);
-        let forward = Route { events: vec!["order.*".to_owned()], ..Route::default() };
-        assert_eq!(settings(&found).forward, Some(forward));
-        assert_eq!(found.destination().route, own_route("a"), "its own route is its messages all the same");
-        assert_eq!(settings(&found).scrub_after, None);
     }
 
     #[test]

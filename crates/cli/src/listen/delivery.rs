@@ -94,7 +94,8 @@ mod tests {
             .iter()
             .map(|&(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
             .collect();
-        Delivery::read(&Arrived { method: Method::POST, headers, body: Bytes::from_static(body.as_bytes()) })
+        let body = Bytes::from_static(body.as_bytes());
+        Delivery::read(&Arrived { method: Method::POST, uri: http::Uri::from_static("/"), headers, body })
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,19 +17,33 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Connections at a time; more wait to be accepted.
-const MAX_CONNECTIONS: usize = 512;
+/// What a server holds of its clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Connections at a time; more wait to be accepted.
+    pub(crate) connections: usize,
+    /// Largest body that is read.
+    pub(crate) body_bytes: usize,
+}
 
-/// Largest body that is read.
-const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+impl Default for Bounds {
+    /// For a receiver on the developer's own machine.
+    fn default() -> Self {
+        Self { connections: 512, body_bytes: 16 * 1024 * 1024 }
+    }
+}
 
 /// Longest time a client may take to send the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Longest time a client may take to send the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request that has arrived whole.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) method: Method,
+    pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
@@ -78,9 +92,21 @@ impl Server {
     /// # Errors
     /// When the system does not tell the listener's address.
     pub(crate) fn on(listener: TcpListener, receiver: Arc<impl Receive>) -> io::Result<Self> {
+        Self::bounded(listener, receiver, Bounds::default())
+    }
+
+    /// Serves `listener` within these bounds.
+    ///
+    /// # Errors
+    /// When the system does not tell the listener's address.
+    pub(crate) fn bounded(
+        listener: TcpListener,
+        receiver: Arc<impl Receive>,
+        bounds: Bounds,
+    ) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, receiver));
+        accepting.spawn(accept(listener, receiver, bounds));
         Ok(Self { address, _accepting: accepting })
     }
 
@@ -89,25 +115,25 @@ impl Server {
     }
 }
 
-async fn accept(listener: TcpListener, receiver: Arc<impl Receive>) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+async fn accept(listener: TcpListener, receiver: Arc<impl Receive>, bounds: Bounds) {
+    let places = Arc::new(Semaphore::new(bounds.connections));
     let mut connections = JoinSet::new();
     loop {
         let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         let Ok((stream, _)) = listener.accept().await else { continue };
         let receiver = Arc::clone(&receiver);
         connections.spawn(async move {
-            serve(stream, receiver).await;
+            serve(stream, receiver, bounds.body_bytes).await;
             drop(place);
         });
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn serve(stream: TcpStream, receiver: Arc<impl Receive>) {
+async fn serve(stream: TcpStream, receiver: Arc<impl Receive>, body_bytes: usize) {
     // Without it each answer would wait for the sender's delayed acknowledgement.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| respond(request, Arc::clone(&receiver)));
+    let service = service_fn(move |request| respond(request, Arc::clone(&receiver), body_bytes));
     // An error is a connection that ended, which is the sender's business to notice.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -130,18 +156,26 @@ impl From<Infallible> for AnswerLost {
 async fn respond(
     request: Request<Incoming>,
     receiver: Arc<impl Receive>,
+    body_bytes: usize,
 ) -> Result<Response<Full<Bytes>>, AnswerLost> {
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body, MAX_BODY_BYTES).collect().await {
+    let too_large = || {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+        Ok(response)
+    };
+    if body.size_hint().lower() > body_bytes as u64 {
+        return too_large();
+    }
+    let whole = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, body_bytes).collect());
+    let body = match whole.await.map_err(|_| AnswerLost)? {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            let mut response = Response::new(Full::default());
-            *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
-            return Ok(response);
+            return too_large();
         }
         Err(_) => return Err(AnswerLost),
     };
-    let arrived = Arrived { method: head.method, headers: head.headers, body };
+    let arrived = Arrived { method: head.method, uri: head.uri, headers: head.headers, body };
     match receiver.receive(arrived).await {
         Answer::Given { status, headers, body } => {
             let mut response = Response::new(Full::from(body));

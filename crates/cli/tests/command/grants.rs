@@ -5,7 +5,7 @@ use postbox_testkit::postgres::{Database, PgCluster};
 use crate::bench::Bench;
 use crate::receiver::Receiver;
 
-/// A migrated database whose four roles can log in. Roles belong to the whole cluster, so they have the database's name
+/// A migrated database whose five roles can log in. Roles belong to the whole cluster, so they have the database's name
 /// in theirs.
 struct Roles {
     bench: Bench,
@@ -17,7 +17,7 @@ impl Roles {
         let database = PgCluster::shared().database();
         let roles = Self { bench: Bench::on(database.url()), database };
         roles.bench.run(&["migrate"]).succeeded();
-        for duty in ["producer", "relay", "reader", "consumer"] {
+        for duty in ["producer", "relay", "reader", "consumer", "reporter"] {
             let name = roles.name(duty);
             roles.bench.run(&["grants", duty, "--to", &name, "--apply"]).succeeded().says(&[&name, duty]);
             roles.database.sql(&format!("ALTER ROLE {name} LOGIN"));
@@ -97,6 +97,31 @@ fn a_producer_writes_events_and_sees_none() {
             ACCEPT,
         ],
     );
+}
+
+#[test]
+fn a_reporter_takes_reports_in_and_sees_nothing() {
+    let roles = Roles::granted();
+    let take_in = "SELECT * FROM outbox_take_in_reports('{support}', '{failed}', '{wamid.A}', '{failed}', '{2026-01-31Z}',
+        '{NULL}', '{NULL}', '{131026}', '{undeliverable}')";
+    roles.allowed("reporter", &[take_in]);
+    assert_eq!(roles.database.sql("SELECT external_id FROM outbox_report"), "wamid.A");
+    roles.refused(
+        "reporter",
+        &[
+            INSERT,
+            ENQUEUE,
+            ACCEPT,
+            "SELECT FROM outbox",
+            "SELECT FROM outbox_delivery",
+            "SELECT FROM outbox_report",
+            "DELETE FROM outbox_report",
+            "SELECT outbox_lock_shards('{1}')",
+        ],
+    );
+    for duty in ["producer", "consumer", "reader"] {
+        roles.refused(duty, &[take_in]);
+    }
 }
 
 #[test]
@@ -248,6 +273,7 @@ fn what_is_printed_is_what_is_applied() {
         "postbox_relay",
         "postbox_reader",
         "postbox_consumer",
+        "postbox_reporter",
     ]);
     bench.run(&["grants", "--to", "shop"]).ended_with(2).complains(&["postbox grants producer --to shop"]);
     Bench::migrated().run(&["grants"]).ended_with(2).complains(&["no roles"]);
@@ -255,7 +281,7 @@ fn what_is_printed_is_what_is_applied() {
 
 /// Whoever adds a table or a function has to say who may use it.
 #[test]
-fn everything_in_the_schema_is_granted_to_somebody_or_used_by_triggers_alone() {
+fn everything_in_the_schema_is_granted_to_somebody_or_used_with_its_owners_rights_alone() {
     let roles = Roles::granted();
     let ungranted = roles.database.sql(&format!(
         "SELECT c.relname FROM pg_class c
@@ -264,19 +290,22 @@ fn everything_in_the_schema_is_granted_to_somebody_or_used_by_triggers_alone() {
          UNION ALL
          SELECT p.proname FROM pg_proc p
          WHERE p.pronamespace = 'public'::regnamespace
-            AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = ANY (ARRAY['{}', '{}', '{}']::regrole[]))
+            AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = ANY (ARRAY['{}', '{}', '{}', '{}']::regrole[]))
          ORDER BY 1",
         roles.name("producer"),
         roles.name("relay"),
         roles.name("consumer"),
+        roles.name("reporter"),
     ));
     let expected = [
         "outbox_after_insert",
         "outbox_before_insert",
         "outbox_headers_fit",
+        "outbox_is_in_doubt",
         "outbox_note_destination_update",
         "outbox_raise_destination_version",
         "outbox_refuse",
+        "outbox_take_in_report",
     ];
     assert_eq!(ungranted.lines().collect::<Vec<_>>(), expected);
     let public = roles.database.sql(

@@ -22,3 +22,4 @@ mod status;
 mod talking;
 mod travelling;
 mod whatsapp;
+mod whatsapp_webhook;

@@ -6,25 +6,29 @@ use tokio::runtime::Runtime;
 
 use crate::bench::{Bench, Ended};
 
-const PHONE: &str = "491701234567";
+pub(crate) const PHONE: &str = "491701234567";
 
 /// The API, with threads of its own that serve while commands run.
-struct Meta {
-    api: FakeApi,
-    _runtime: Runtime,
+pub(crate) struct Meta {
+    pub(crate) api: FakeApi,
+    pub(crate) runtime: Runtime,
 }
 
 impl Meta {
-    fn start(plan: Plan) -> Self {
+    pub(crate) fn start(plan: Plan) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let api = runtime.block_on(FakeApi::start(Settings::default(), plan)).unwrap();
-        Self { api, _runtime: runtime }
+        Self { api, runtime }
     }
 
     /// A bench whose relay sends to this API.
     fn bench(&self, more: &str) -> Bench {
-        let bench = Bench::migrated();
+        self.configure(Bench::migrated(), more)
+    }
+
+    /// Makes this API the destination `support`.
+    pub(crate) fn configure(&self, bench: Bench, more: &str) -> Bench {
         bench.write("token", &format!("{}\n", Settings::default().token));
         bench.write("postbox.toml", &block(&format!("base_url = \"{}\"\n{more}", self.api.base_url())));
         bench
@@ -47,7 +51,7 @@ fn write_message(bench: &Bench, customer: &str, payload: &Value) -> uuid::Uuid {
     event_id
 }
 
-fn delivery(bench: &Bench, event_id: uuid::Uuid) -> Value {
+pub(crate) fn delivery(bench: &Bench, event_id: uuid::Uuid) -> Value {
     let shown = bench.run(&["events", "show", &event_id.to_string(), "--json"]).succeeded().json();
     shown["deliveries"][0].clone()
 }
@@ -131,10 +135,10 @@ fn each_mistake_in_the_block_is_told_with_what_to_write() {
         (block("unknown = \"drop\""), &["`unknown` cannot be \"drop\"", "hold, resend"]),
         (block("evidence_wait = \"10s\""), &["evidence_wait = 10s is not longer than timeout = 10s"]),
         (block("evidence_wait = \"0s\""), &["`evidence_wait` must be 1s to 7d"]),
-        (block("scrub_after = true"), &["`scrub_after` must be a duration"]),
+        (block("events = [\"order.*\"]"), &["unknown key `events`"]),
         (block("lane_rate_limit = { per = \"6s\" }"), &["has no `count`", "lane_rate_limit = {"]),
         (block("lane_rate_limit = { count = 0 }"), &["`count` must be 1 to"]),
-        (block("headers = { a = \"b\" }"), &["`headers` is not clear here"]),
+        (block("headers = { a = \"b\" }"), &["unknown key `headers`"]),
     ] {
         bench.write("postbox.toml", &text);
         let ended = bench.run(&["status"]).ended_with(2).complains(parts).complains(&["nothing was started"]);

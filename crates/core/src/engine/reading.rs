@@ -10,7 +10,6 @@ use super::window::{HeldDelivery, HeldEvent};
 use super::{Answer, Engine, Moment, Read, Unrouted, planted};
 use crate::delivery::{DeliveryRecord, DeliveryState, NO_DESTINATION, ParkedLane};
 use crate::event::{Event, LaneId, OutboxId, Shard};
-use crate::route::StoredHeaders;
 use crate::store::{Arrival, DueRequest, RefillRequest, Scan, ScanRequest};
 
 /// Parked deliveries of one lane that are read back at once.
@@ -256,10 +255,6 @@ impl Engine {
     fn record_unrouted(&mut self, now: Moment, event: &Arc<Event>) {
         self.settling.dispatch(now, event.shard, event.id);
         self.window.leave_todo(event.id);
-        if self.forwarded.iter().any(|route| route.matches(event, &StoredHeaders::of(event))) {
-            self.counters.forwarded += 1;
-            return;
-        }
         if self.unrouted == Unrouted::Skip {
             self.counters.skipped += 1;
             return;

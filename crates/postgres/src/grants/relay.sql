@@ -6,6 +6,7 @@ GRANT SELECT, UPDATE ON @.outbox_lane, @.outbox_shard TO @role;
 GRANT SELECT, INSERT, DELETE ON @.outbox_pending TO @role;
 GRANT SELECT, INSERT, UPDATE ON @.outbox_retention TO @role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON @.outbox_delivery, @.outbox_relay TO @role;
+GRANT SELECT, DELETE ON @.outbox_report TO @role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON @.outbox_destination, @.outbox_destination_secret TO @role;
 GRANT SELECT ON @.outbox_destination_version TO @role;
 GRANT SELECT ON SEQUENCE @.outbox_id_seq TO @role;
@@ -18,5 +19,5 @@ GRANT EXECUTE ON FUNCTION
     @.outbox_horizon, @.outbox_scan, @.outbox_load, @.outbox_refill, @.outbox_due,
     @.outbox_restore_heads, @.outbox_settle, @.outbox_begin,
     @.outbox_select_deliveries, @.outbox_lock_shards, @.outbox_replay, @.outbox_discard,
-    @.outbox_prunable, @.outbox_prune, @.outbox_remember_retention, @.inbox_prune
+    @.outbox_prunable, @.outbox_prune, @.outbox_report_rank, @.outbox_remember_retention, @.inbox_prune
     TO @role;

@@ -6,6 +6,7 @@ use postbox_core::operations::{
     COUNT_CAP, CappedCount, DeliveryStory, DestinationStatus, EventSummary, Page, RelayStatus, Selection,
     ShardOwner, ShardStatus, Status, Story,
 };
+use postbox_core::reports::ReportStory;
 use postbox_core::store::StoreResult;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -75,8 +76,12 @@ impl PostgresStore {
         let (payload, headers) =
             if with_payload { self.read_what_it_says(event_id).await? } else { Default::default() };
         let mut columns = Columns::of(row, "an event's story");
+        let event = read_summary(&mut columns)?;
+        let reports = self
+            .operate("read reports on an event", include_str!("reports.sql"), &[(&event.id, Type::INT8)])
+            .await?;
         Ok(Some(Story {
-            event: read_summary(&mut columns)?,
+            event,
             shard: columns.shard()?,
             deliver_after: columns.next()?,
             expires_at: columns.next()?,
@@ -84,6 +89,10 @@ impl PostgresStore {
             payload,
             headers,
             deliveries,
+            reports: reports
+                .iter()
+                .map(|row| read_report(&mut Columns::of(row, "a report")))
+                .collect::<StoreResult<_>>()?,
         }))
     }
 
@@ -127,6 +136,16 @@ impl PostgresStore {
         let rows = self.operate("count deliveries", include_str!("count_deliveries.sql"), &params).await?;
         read_count(&rows)
     }
+}
+
+fn read_report(columns: &mut Columns<'_>) -> StoreResult<ReportStory> {
+    Ok(ReportStory {
+        external_id: columns.next()?,
+        attempt: columns.next::<Option<i32>>()?.and_then(|attempt| u32::try_from(attempt).ok()),
+        status: columns.next()?,
+        at: columns.next()?,
+        error: columns.next()?,
+    })
 }
 
 fn capped(columns: &mut Columns<'_>) -> StoreResult<CappedCount> {

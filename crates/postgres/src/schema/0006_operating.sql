@@ -333,6 +333,10 @@ BEGIN
                 AND later.aggregate_seq > e.aggregate_seq);
 
     DELETE FROM outbox_delivery d WHERE d.outbox_id = ANY (chosen);
+    DELETE FROM outbox_report r WHERE r.outbox_id = ANY (chosen);
+    -- Those of messages that nobody here sent go a batch at a time.
+    DELETE FROM outbox_report r WHERE r.ctid = ANY (ARRAY(
+        SELECT u.ctid FROM outbox_report u WHERE u.outbox_id IS NULL AND u.received_at < before LIMIT at_most));
     DELETE FROM outbox e WHERE e.id = ANY (chosen);
     GET DIAGNOSTICS changed = ROW_COUNT;
 END

@@ -19,6 +19,7 @@ mod numbers;
 mod recipient;
 mod short;
 mod sink;
+pub mod statuses;
 mod token;
 
 pub use crate::http_client::egress::{self, Egress};

@@ -3,8 +3,9 @@
 use postbox_core::delivery::DeliveryState;
 use postbox_core::event::OutboxId;
 use postbox_core::operations::{DeliveryStory, EventSummary, Page, Selection, Story};
+use postbox_core::reports::ReportStory;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params_from_iter};
 use uuid::Uuid;
 
 use super::clock;
@@ -79,6 +80,10 @@ pub(crate) fn story(
         .optional()?;
     let Some(mut story) = found else { return Ok(None) };
     story.deliveries = delivery_rows(&snapshot, &Filter::deliveries(&selection, &DeliveryState::ALL), None)?;
+    story.reports = snapshot
+        .prepare_cached(include_str!("sql/reports.sql"))?
+        .query_map(named_params! { ":id": story.event.id }, report_story)?
+        .collect::<rusqlite::Result<_>>()?;
     if with_payload {
         (story.payload, story.headers) = texts_of_event(&snapshot, story.event.id)?;
     }
@@ -110,6 +115,18 @@ fn query<T>(
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
+fn report_story(row: &Row<'_>) -> rusqlite::Result<ReportStory> {
+    let code: Option<i32> = row.get("error_code")?;
+    let error = optional_text(row, "error")?.unwrap_or_default();
+    Ok(ReportStory {
+        external_id: text(row, "external_id")?,
+        attempt: row.get("attempt")?,
+        status: text(row, "status")?,
+        at: clock::timestamp(row, "reported_at")?,
+        error: code.map(|code| format!("{code} {error}").trim_end().to_owned()),
+    })
+}
+
 fn event_summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
     Ok(EventSummary {
         id: row.get("id")?,
@@ -133,6 +150,7 @@ fn story_of_event(row: &Row<'_>) -> rusqlite::Result<Story> {
         payload: None,
         headers: None,
         deliveries: Vec::new(),
+        reports: Vec::new(),
     })
 }
 

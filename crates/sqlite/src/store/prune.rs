@@ -35,12 +35,19 @@ pub(crate) fn prune(
     {
         let mut deliveries =
             transaction.prepare_cached("DELETE FROM outbox_delivery WHERE outbox_id = ?1")?;
+        let mut reports = transaction.prepare_cached("DELETE FROM outbox_report WHERE outbox_id = ?1")?;
         let mut event = transaction.prepare_cached("DELETE FROM outbox WHERE id = ?1")?;
         for id in &batch.prunable {
             deliveries.execute([id])?;
+            reports.execute([id])?;
             event.execute([id])?;
         }
     }
+    // Those of messages that nobody here sent.
+    transaction.execute(
+        "DELETE FROM outbox_report WHERE outbox_id IS NULL AND received_at < ?1",
+        [cutoffs.finished_before],
+    )?;
     transaction.commit()?;
     let changed = u64::try_from(batch.prunable.len()).unwrap_or(u64::MAX);
     Ok(BatchStep { changed, cursor: batch.cursor, done: batch.done })

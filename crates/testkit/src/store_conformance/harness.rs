@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use postbox_core::event::NewEvent;
 use postbox_core::operations::Operations;
+use postbox_core::reports::Reports;
 use postbox_core::store::Store;
 
 /// A fresh, migrated database of one implementation; nothing else uses it.
@@ -16,6 +17,9 @@ pub trait StoreHarness: Send + Sync {
 
     /// The operator's view of the database.
     async fn operations(&self) -> Arc<dyn Operations>;
+
+    /// The database as whoever hears reports uses it, with connections of its own; each call gives another one.
+    async fn reports(&self) -> Arc<dyn Reports>;
 
     /// Writes `events` in order in one producer's transaction and commits it, or rolls it back and gives the
     /// database's message. An event with a repeated `event_id` inserts nothing and is no error.
@@ -33,7 +37,7 @@ pub trait StoreHarness: Send + Sync {
 
     /// Lets time pass without waiting: every moment stored in any table moves into the past by `duration`
     /// (`created_at`, `deliver_after`, `expires_at`, `next_attempt_at`, `sent_at`, `leased_until`, `started_at`,
-    /// and those of destinations and their secrets).
+    /// and those of destinations, their secrets, and reports).
     async fn pass_time(&self, duration: Duration);
 }
 

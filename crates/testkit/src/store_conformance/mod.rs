@@ -17,6 +17,7 @@ pub mod producing;
 pub mod pruning;
 pub mod reading;
 pub mod replaying;
+pub mod reporting;
 pub mod scanning;
 mod scene;
 pub mod settling;

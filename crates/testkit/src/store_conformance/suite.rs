@@ -147,6 +147,16 @@ macro_rules! store_conformance {
             what_is_kept_for_a_removed_destination_can_be_discarded,
             the_status_shows_which_destinations_a_relay_works_with,
         ]);
+        $crate::store_conformance!(@room $harness, reporting, [
+            evidence_settles_an_attempt_in_doubt,
+            evidence_settles_what_is_held_and_what_was_given_up_in_doubt,
+            a_report_settles_nothing_else,
+            repeated_and_disordered_reports_are_told_once_and_in_order,
+            a_step_forward_writes_one_event,
+            an_unmatched_report_is_joined_by_the_receipts_name,
+            reports_are_pruned_with_their_events,
+            calls_at_once_record_each_report_once,
+        ]);
         $crate::store_conformance!(@room $harness, pruning, [
             old_finished_events_are_removed,
             unfinished_events_stay_whatever_their_age,
@@ -187,6 +197,7 @@ mod tests {
             ("events", include_str!("events.rs")),
             ("replaying", include_str!("replaying.rs")),
             ("destinations", include_str!("destinations.rs")),
+            ("reporting", include_str!("reporting.rs")),
             ("pruning", include_str!("pruning.rs")),
         ] {
             assert!(list.contains(&format!("$harness, {room}, [")), "room {room} is not listed");
