@@ -45,3 +45,29 @@ fn the_smallest_demo_ends_and_can_be_kept() {
         assert!(kept.join(name).is_file(), "{name} was not kept");
     }
 }
+
+#[test]
+fn every_buyer_gets_one_message_whatever_dies_or_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = demo(&["whatsapp", "--json"], folder.path());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert!(told.contains("kill -9") && told.contains("held for an operator"), "{told}");
+    assert!(told.contains("postbox destinations enable shop"), "{told}");
+    let ledger: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&ledger["lost"], &ledger["duplicates"]), (&0.into(), &0.into()));
+    let buyers = ledger["buyers"].as_array().unwrap();
+    let told: Vec<_> = buyers
+        .iter()
+        .map(|buyer| {
+            (buyer["orders"].as_u64().unwrap(), buyer["messages"].as_u64().unwrap(), &buyer["reported"])
+        })
+        .collect();
+    let (read, nothing) = ("read".into(), "".into());
+    assert_eq!(
+        told,
+        [(1, 1, &read), (1, 1, &read), (1, 1, &read), (1, 1, &read), (1, 1, &read), (0, 0, &nothing)]
+    );
+    assert_eq!(ledger["follow_ups"], 5);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "something was left behind");
+}

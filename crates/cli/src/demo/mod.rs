@@ -10,8 +10,10 @@ mod receiver;
 mod relay_process;
 mod shop;
 mod stage;
+mod whatsapp;
 
 pub(crate) use ledger::Ledger;
 pub(crate) use play::Play;
 pub(crate) use problem::Problem;
 pub(crate) use stage::Stage;
+pub(crate) use whatsapp::{WhatsappLedger, WhatsappPlay};

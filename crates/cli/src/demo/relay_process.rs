@@ -1,6 +1,5 @@
 //! The relay as a process of its own: this very program, started with `relay`.
 
-use std::fs::OpenOptions;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -25,11 +24,7 @@ impl RelayProcess {
     /// # Errors
     /// When the program cannot be started.
     pub(super) fn start(stage: &Stage) -> Result<Self, Problem> {
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(stage.relay_log())
-            .map_err(Problem::because("the relay's log cannot be written"))?;
+        let log = stage.open_log()?;
         let program = std::env::current_exe().map_err(Problem::because("this program cannot find itself"))?;
         let child = Command::new(program)
             .arg("relay")

@@ -1,5 +1,6 @@
 //! The folder in which everything happens: the database, the relay's configuration and its log.
 
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +74,42 @@ impl Stage {
         );
         std::fs::write(self.configuration(), text)
             .map_err(Problem::because("the configuration cannot be written"))
+    }
+
+    /// Writes the configuration of a WhatsApp number, whose short waits suit an audience, and these secrets, each in a file of
+    /// its own; and makes the shop's table.
+    ///
+    /// # Errors
+    /// When a file or the table cannot be written.
+    pub(super) fn configure_whatsapp(
+        &self,
+        base_url: &str,
+        secrets: [(&str, &str); 3],
+    ) -> Result<(), Problem> {
+        let text = format!(
+            "[database]\nurl = \"sqlite:shop.db\"\n\n\
+             [relay]\npoll_interval = \"20ms\"\nlease_ttl = \"{}s\"\nunrouted = \"skip\"\n\n\
+             [[destination]]\nname = \"shop\"\nkind = \"whatsapp\"\nphone_number_id = \"106540352242922\"\n\
+             base_url = \"{base_url}\"\ntoken = {{ file = \"token\" }}\ntimeout = \"1s\"\nevidence_wait = \"2s\"\n",
+            LEASE.as_secs()
+        );
+        let broken = "the configuration cannot be written";
+        std::fs::write(self.configuration(), text).map_err(Problem::because(broken))?;
+        for (name, secret) in secrets {
+            std::fs::write(self.folder().join(name), secret).map_err(Problem::because(broken))?;
+        }
+        self.connect()?
+            .execute_batch("CREATE TABLE purchases (id INTEGER PRIMARY KEY, buyer TEXT NOT NULL) STRICT")
+            .map_err(Problem::because("the shop's table cannot be made"))
+    }
+
+    /// The log that all commands write.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) fn open_log(&self) -> Result<File, Problem> {
+        let log = OpenOptions::new().create(true).append(true).open(self.relay_log());
+        log.map_err(Problem::because("the relay's log cannot be written"))
     }
 
     /// The last lines that the relays logged.
