@@ -22,4 +22,5 @@ mod status;
 mod talking;
 mod travelling;
 mod whatsapp;
+mod whatsapp_chaos;
 mod whatsapp_webhook;

@@ -15,13 +15,13 @@ use crate::whatsapp::{Meta, PHONE, delivery};
 const APP_SECRET: &str = "app-secret-hunter2";
 
 /// The webhook as a process, subscribed to the fake API's statuses.
-struct Webhook {
+pub(crate) struct Webhook {
     process: Talking,
     address: String,
 }
 
 impl Webhook {
-    fn start(bench: &Bench, meta: &Meta, more: &[&str]) -> Self {
+    pub(crate) fn start(bench: &Bench, meta: &Meta, more: &[&str]) -> Self {
         let own = ["whatsapp-webhook", "--listen", "127.0.0.1:0", "--verify-token", "env:VERIFY_TOKEN"];
         let mut command = bench.command(&[&own[..], &["--app-secret", "env:APP_SECRET"], more].concat());
         command.env("VERIFY_TOKEN", "verify-hunter2").env("APP_SECRET", APP_SECRET);
@@ -54,18 +54,21 @@ impl Webhook {
     }
 }
 
-/// Each database, with a way to write a message of customer 17.
-fn each_database(test: impl Fn(&dyn Fn(&Meta, &str) -> Bench, &dyn Fn(&Bench) -> Uuid)) {
-    let values = |event_id: Uuid| {
+/// Writes a message for this customer and tells its event's id.
+pub(crate) type Produce<'a> = &'a dyn Fn(&Bench, &str) -> Uuid;
+
+/// Each database, with a way to make a bench on it and one to write messages.
+pub(crate) fn each_database(test: impl Fn(&dyn Fn(&Meta, &str) -> Bench, Produce<'_>)) {
+    let values = |event_id: Uuid, customer: &str| {
         let payload = json!({ "to": PHONE, "template": "order_shipped" });
         format!(
             "INSERT INTO outbox (event_id, aggregate_type, aggregate_id, event_type, payload)
-             VALUES ('{event_id}', 'whatsapp/support', 'customer-17', 'order.shipped', '{payload}')"
+             VALUES ('{event_id}', 'whatsapp/support', '{customer}', 'order.shipped', '{payload}')"
         )
     };
-    test(&|meta, more| meta.configure(Bench::migrated(), more), &|bench| {
+    test(&|meta, more| meta.configure(Bench::migrated(), more), &|bench, customer| {
         let event_id = Uuid::now_v7();
-        bench.sqlite().execute(&values(event_id), []).unwrap();
+        bench.sqlite().execute(&values(event_id, customer), []).unwrap();
         event_id
     });
     let database = PgCluster::shared().database();
@@ -74,9 +77,9 @@ fn each_database(test: impl Fn(&dyn Fn(&Meta, &str) -> Bench, &dyn Fn(&Bench) ->
         bench.run(&["migrate"]).succeeded();
         meta.configure(bench, more)
     };
-    test(&made, &|_| {
+    test(&made, &|_, customer| {
         let event_id = Uuid::now_v7();
-        database.sql(&values(event_id));
+        database.sql(&values(event_id, customer));
         event_id
     });
 }
@@ -97,7 +100,7 @@ fn a_message_whose_answer_was_lost_is_settled_by_its_status_and_not_sent_again()
         let meta = Meta::start(Plan::always(Mood::lose_the_answer()));
         let bench = bench(&meta, "");
         let _webhook = Webhook::start(&bench, &meta, &[]);
-        let event_id = write(&bench);
+        let event_id = write(&bench, "17");
         let _relay = relay(&bench);
         wait_for_state(&bench, event_id, "delivered");
         let phone = meta.api.ledger().phone(PHONE);
@@ -123,7 +126,7 @@ fn a_relay_killed_before_the_answer_sends_nothing_twice() {
         let bench = bench(&meta, "timeout = \"1s\"");
         let config = std::fs::read_to_string(bench.path("postbox.toml")).unwrap();
         bench.write("postbox.toml", &config.replace("[relay]", "[relay]\nlease_ttl = \"3s\""));
-        let event_id = write(&bench);
+        let event_id = write(&bench, "17");
         let killed = relay(&bench);
         eventually(|| meta.api.ledger().phone(PHONE).len() == 1);
         killed.signal("KILL");
@@ -133,7 +136,7 @@ fn a_relay_killed_before_the_answer_sends_nothing_twice() {
         let _webhook = Webhook::start(&bench, &meta, &[]);
         meta.runtime.block_on(meta.api.send_held_statuses());
         wait_for_state(&bench, event_id, "delivered");
-        let next = write(&bench);
+        let next = write(&bench, "17");
         meta.api.set_plan(Plan::always(Mood::accept()));
         let _relay = bench.start(&["relay"]);
         wait_for_state(&bench, next, "delivered");
@@ -146,7 +149,7 @@ fn without_evidence_a_message_is_held_until_an_operator_sends_it_again() {
     each_database(|bench, write| {
         let meta = Meta::start(Plan::in_order([Mood::lose_the_answer().in_silence(), Mood::accept()]));
         let bench = bench(&meta, "timeout = \"1s\"\nevidence_wait = \"1500ms\"");
-        let (event_id, behind) = (write(&bench), write(&bench));
+        let (event_id, behind) = (write(&bench, "17"), write(&bench, "17"));
         let _relay = relay(&bench);
         wait_for_state(&bench, event_id, "held");
         assert_eq!(meta.api.ledger().phone(PHONE).len(), 1, "its lane waits");
@@ -162,7 +165,7 @@ fn with_resend_a_message_goes_out_again_when_no_evidence_came() {
         let meta = Meta::start(Plan::in_order([Mood::lose_the_answer().in_silence(), Mood::accept()]));
         let more = "timeout = \"1s\"\nevidence_wait = \"1500ms\"\nunknown = \"resend\"";
         let bench = bench(&meta, more);
-        let event_id = write(&bench);
+        let event_id = write(&bench, "17");
         let _relay = relay(&bench);
         wait_for_state(&bench, event_id, "delivered");
         assert_eq!(meta.api.ledger().copies(PHONE, event_id), 2);
@@ -178,7 +181,7 @@ fn a_failure_writes_the_event_that_was_asked_for() {
         let meta = Meta::start(Plan::always(failed));
         let bench = bench(&meta, "");
         let _webhook = Webhook::start(&bench, &meta, &["--follow-up", "failed"]);
-        let event_id = write(&bench);
+        let event_id = write(&bench, "17");
         let _relay = relay(&bench);
         let list = || bench.run(&["events", "list", "--json"]).succeeded().out;
         eventually(|| list().contains("whatsapp.status.failed"));
