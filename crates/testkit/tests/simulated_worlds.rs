@@ -1,5 +1,7 @@
 //! The promises P1 to P5 in simulated worlds: real engines, modelled database and destinations, one seed.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use postbox_testkit::simulator::{Plan, Report, run};
@@ -18,35 +20,60 @@ fn fresh_worlds() -> u64 {
     std::env::var("POSTBOX_SIM_WORLDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000)
 }
 
-fn expect_all(plans: impl Iterator<Item = Plan>) -> Report {
-    let mut sum = Report::default();
-    for plan in plans {
-        let report = run(plan).unwrap_or_else(|broken| panic!("{broken}"));
-        sum.events += report.events;
-        sum.attempts += report.attempts;
-        sum.repeats += report.repeats;
-        sum.steps += report.steps;
-    }
-    sum
+/// Runs the worlds of these seeds, on every processor.
+fn expect_all(seeds: Range<u64>, plan: impl Fn(u64) -> Plan + Sync) -> Report {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicU64::new(0);
+    let worker = || {
+        let mut sum = Report::default();
+        loop {
+            // By their distance from the first: a seed may be close to the largest number.
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            if nth >= seeds.end.wrapping_sub(seeds.start) {
+                return sum;
+            }
+            let seed = seeds.start.wrapping_add(nth);
+            let report = run(plan(seed)).unwrap_or_else(|broken| panic!("{broken}"));
+            add(&mut sum, &report);
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let mut sum = Report::default();
+        for worker in workers {
+            match worker.join() {
+                Ok(report) => add(&mut sum, &report),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        sum
+    })
+}
+
+fn add(sum: &mut Report, report: &Report) {
+    sum.events += report.events;
+    sum.attempts += report.attempts;
+    sum.repeats += report.repeats;
+    sum.steps += report.steps;
 }
 
 #[test]
 fn a_calm_world_delivers_everything_exactly_once() {
-    let sum = expect_all((0..200).map(Plan::calm));
+    let sum = expect_all(0..200, Plan::calm);
     assert_eq!(sum.repeats, 0);
     assert_eq!(sum.events, 200 * 60);
 }
 
 #[test]
 fn no_fixed_seed_breaks_a_promise() {
-    let sum = expect_all((0..2_000).map(Plan::troubled));
+    let sum = expect_all(0..2_000, Plan::troubled);
     assert!(sum.repeats > 0, "worlds this troubled have duplicates: {sum:?}");
 }
 
 #[test]
 fn no_fresh_seed_breaks_a_promise() {
     let first = first_fresh_seed();
-    let sum = expect_all((0..fresh_worlds()).map(|n| Plan::troubled(first.wrapping_add(n))));
+    let sum = expect_all(first..first.wrapping_add(fresh_worlds()), Plan::troubled);
     println!("{} fresh worlds from seed {first}: {sum:?}", fresh_worlds());
 }
 
