@@ -221,6 +221,8 @@ pub struct DeliveryStory {
     pub attempts: u32,
     /// How often an operator had it sent again.
     pub replays: u32,
+    /// An attempt that was committed before its request and of which nothing more is known.
+    pub begun: Option<u32>,
     /// Next attempt, if one is planned.
     pub next_attempt_at: Option<Timestamp>,
     /// When it was confirmed.

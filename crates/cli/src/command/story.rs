@@ -76,12 +76,24 @@ fn standing(delivery: &DeliveryStory) -> String {
             let status = delivery.status.map_or(String::new(), |status| format!(", answered {status}"));
             format!("delivered{when}{status}, {attempts}")
         }
+        "retry" if delivery.begun.is_some() => {
+            let begun = delivery.begun.unwrap_or_default();
+            let decided =
+                delivery.next_attempt_at.map_or("soon".into(), |moment| format!("at {}", at(moment)));
+            format!(
+                "in doubt: attempt {begun} began, and what became of it is not known yet; decided {decided}"
+            )
+        }
         "retry" => {
             let next = delivery.next_attempt_at.map_or("soon".into(), |moment| format!("at {}", at(moment)));
             format!("failing, {attempts} so far, next one {next}")
         }
         "waiting" => format!("waiting behind an earlier event of its aggregate, {attempts}"),
-        "held" => format!("held for an operator, {attempts}; its lane waits"),
+        "held" => {
+            let why =
+                delivery.last_error.as_deref().map_or(String::new(), |why| format!(" ({})", printable(why)));
+            format!("held for an operator, {attempts}; its lane waits{why}")
+        }
         "dead" => format!("dead letter after {attempts}"),
         "discarded" => match discarded_because(delivery) {
             Some(reason) => format!("discarded, as {}, {attempts}", printable(reason)),
@@ -187,6 +199,7 @@ mod tests {
                 state: "retry".into(),
                 attempts: 1,
                 replays: 1,
+                begun: None,
                 next_attempt_at: Some(moment(6)),
                 sent_at: None,
                 status: Some(503),
@@ -252,6 +265,7 @@ payload:
             state: "dead".into(),
             attempts: 8,
             replays: 0,
+            begun: None,
             next_attempt_at: None,
             sent_at: None,
             status: None,

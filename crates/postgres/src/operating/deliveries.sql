@@ -1,7 +1,7 @@
 -- Deliveries that a selection and states are about, newest first. Those of one event stay together, so that the next
 -- page, which begins below the last id, leaves none out.
 SELECT e.id, e.event_id, e.event_type, e.aggregate_type, e.aggregate_id, e.aggregate_seq,
-    d.destination, d.state, d.attempts::bigint, d.replays::bigint, d.next_attempt_at, d.sent_at, d.status::bigint,
+    d.destination, d.state, d.attempts::bigint, d.replays::bigint, d.begun::bigint, d.next_attempt_at, d.sent_at, d.status::bigint,
     d.external_id, d.last_error, coalesce(d.history, '[]')::text
 FROM @.outbox_delivery d
 JOIN @.outbox e ON e.id = d.outbox_id

@@ -178,6 +178,7 @@ fn read_delivery(columns: &mut Columns<'_>) -> StoreResult<DeliveryStory> {
         state: columns.next()?,
         attempts: columns.count()?,
         replays: columns.count()?,
+        begun: columns.next::<Option<i64>>()?.and_then(|begun| u32::try_from(begun).ok()),
         next_attempt_at: columns.next()?,
         sent_at: columns.next()?,
         status: columns.next::<Option<i64>>()?.and_then(|status| u16::try_from(status).ok()),

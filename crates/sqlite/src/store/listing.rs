@@ -176,6 +176,7 @@ fn delivery_story(row: &Row<'_>) -> rusqlite::Result<DeliveryStory> {
         state: text(row, "state")?,
         attempts: row.get("attempts")?,
         replays: row.get("replays")?,
+        begun: row.get("begun")?,
         next_attempt_at: clock::optional_timestamp(row, "next_attempt_at")?,
         sent_at: clock::optional_timestamp(row, "sent_at")?,
         status: row.get("status")?,
